@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Final
 
 from controller.allocator.order import Policy
@@ -35,32 +35,21 @@ logger = logging.getLogger(__name__)
 PREFIX: Final = f"/{DRIVER}"
 
 
+@dataclass(frozen=True, slots=True)
 class Service:
     """`check` raises Refused as long as no call may be answered: the cache is not complete, or
     another replica leads."""
 
-    def __init__(
-        self,
-        cache: ExtenderCache,
-        lock: threading.Lock,
-        policy: Policy,
-        *,
-        binder: Binder,
-        retry_queue: RetryQueue,
-        admission_backoff: AdmissionBackoff,
-        metrics: Metrics,
-        bypass: BypassReporter,
-        check: Callable[[], None],
-    ) -> None:
-        self._cache = cache
-        self._lock = lock
-        self._policy = policy
-        self._binder = binder
-        self._retry_queue = retry_queue
-        self._admission_backoff = admission_backoff
-        self._metrics = metrics
-        self._bypass = bypass
-        self._check = check
+    cache: ExtenderCache
+    lock: threading.Lock
+    policy: Policy
+    _: KW_ONLY
+    binder: Binder
+    retry_queue: RetryQueue
+    admission_backoff: AdmissionBackoff
+    metrics: Metrics
+    bypass: BypassReporter
+    check: Callable[[], None]
 
     @property
     def answers(self) -> Mapping[str, Answer]:
@@ -76,50 +65,50 @@ class Service:
     def _counted(self, verb: str, answer: Answer) -> Answer:
         def call(body: bytes) -> bytes:
             outcome = "served"
-            with self._metrics.seconds.labels(verb).time():
+            with self.metrics.seconds.labels(verb).time():
                 try:
-                    self._check()
+                    self.check()
                     return answer(body)
                 except GcuError as error:
                     outcome = "refused" if isinstance(error, Refused) else "failed"
                     logger.info("%s: %s", verb, error)
                     if isinstance(error, InvalidValue):
-                        self._bypass.on_unreadable_call(verb, str(error))
+                        self.bypass.on_unreadable_call(verb, str(error))
                     # Scores have no field for an error; without scores all nodes are equal.
                     return render_scores({}) if verb == "prioritize" else render_error(str(error))
                 finally:
-                    self._metrics.calls.labels(verb, outcome).inc()
+                    self.metrics.calls.labels(verb, outcome).inc()
 
         return call
 
     def _filter(self, body: bytes) -> bytes:
         args = parse_filter(body)
-        excluded = self._admission_backoff.excluded(args.pod, args.nodes)
+        excluded = self.admission_backoff.excluded(args.pod, args.nodes)
         nodes = [node for node in args.nodes if node not in excluded]
-        with self._lock:
-            found = filter_nodes(self._cache, self._policy, args.pod, nodes)
+        with self.lock:
+            found = filter_nodes(self.cache, self.policy, args.pod, nodes)
         if args.nodes and not found.fit:
-            self._retry_queue.add(args.pod, args.nodes)
+            self.retry_queue.add(args.pod, args.nodes)
         return render_filtered(replace(found, unfit={**found.unfit, **excluded}))
 
     def _prioritize(self, body: bytes) -> bytes:
         args = parse_filter(body)
-        with self._lock:
-            return render_scores(prioritize(self._cache, self._policy, args.pod, args.nodes))
+        with self.lock:
+            return render_scores(prioritize(self.cache, self.policy, args.pod, args.nodes))
 
     def _preempt(self, body: bytes) -> bytes:
         """Pods may be preempted only where this pod fits the cards already, as for cpu:
         kube-scheduler compares counts, which say nothing about single cards."""
         args = parse_preemption(body)
-        excluded = self._admission_backoff.excluded(args.pod, args.victims)
+        excluded = self.admission_backoff.excluded(args.pod, args.victims)
         nodes = [node for node in args.victims if node not in excluded]
-        with self._lock:
-            found = filter_nodes(self._cache, self._policy, args.pod, nodes)
+        with self.lock:
+            found = filter_nodes(self.cache, self.policy, args.pod, nodes)
         return render_victims({node: args.victims[node] for node in found.fit})
 
     def _bind(self, body: bytes) -> bytes:
         call = parse_bind(body)
-        self._binder.bind(call)
-        self._retry_queue.drop(call.uid)
+        self.binder.bind(call)
+        self.retry_queue.drop(call.uid)
         logger.info("pod %s/%s is bound to %s", call.namespace, call.name, call.node)
         return render_error("")

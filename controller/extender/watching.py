@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from controller.cache import pods
 from controller.cache.keys import uid_of
@@ -53,52 +54,45 @@ class NodeHandler:
         self._annotator.on_node_change(name)
 
 
+@dataclass(frozen=True, slots=True)
 class PodHandler:
     """A `dra_driver.kube.watch.Handler`."""
 
-    def __init__(
-        self,
-        cache: ExtenderCache,
-        lock: threading.Lock,
-        retry_queue: RetryQueue,
-        annotator: AssignmentAnnotator,
-        admission_backoff: AdmissionBackoff,
-    ) -> None:
-        self._cache = cache
-        self._annotator = annotator
-        self._lock = lock
-        self._retry_queue = retry_queue
-        self._admission_backoff = admission_backoff
+    cache: ExtenderCache
+    lock: threading.Lock
+    retry_queue: RetryQueue
+    annotator: AssignmentAnnotator
+    admission_backoff: AdmissionBackoff
 
     def on_replace(self, items: Sequence[Object]) -> None:
         ours = [each for each in items if concerns_us(each)]
         listed = {uid_of(each) for each in ours}
-        with self._lock:
-            for uid in self._cache.pods() - listed:
-                self._cache.drop_pod(uid)
+        with self.lock:
+            for uid in self.cache.pods() - listed:
+                self.cache.drop_pod(uid)
             for each in ours:
-                self._cache.put_pod(each)
-        self._retry_queue.retain({uid_of(each) for each in ours if not pods.node_name(each)})
-        self._annotator.retain(listed)
+                self.cache.put_pod(each)
+        self.retry_queue.retain({uid_of(each) for each in ours if not pods.node_name(each)})
+        self.annotator.retain(listed)
         for each in ours:
-            self._annotator.put(each)
+            self.annotator.put(each)
 
     def on_event(self, change: Change, obj: Object) -> None:
         if not concerns_us(obj):
             return
         uid = uid_of(obj)
         if change is Change.DELETED or pods.node_name(obj):
-            self._retry_queue.drop(uid)
+            self.retry_queue.drop(uid)
         if change is Change.DELETED:
-            self._annotator.drop(obj)
+            self.annotator.drop(obj)
         else:
-            self._annotator.put(obj)
-        with self._lock:
+            self.annotator.put(obj)
+        with self.lock:
             if change is Change.DELETED:
-                self._cache.drop_pod(uid)
+                self.cache.drop_pod(uid)
                 return
-            before = self._cache.pods()
-            self._cache.put_pod(obj)
+            before = self.cache.pods()
+            self.cache.put_pod(obj)
         status = obj.get("status") or {}
         if uid in before and pods.is_done(obj) and status.get("reason") == _REFUSED_BY_NODE:
-            self._admission_backoff.record_rejection(obj, pods.node_name(obj))
+            self.admission_backoff.record_rejection(obj, pods.node_name(obj))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 
 from controller.cache import pods
@@ -13,6 +14,7 @@ from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object, allocation, reserved_for, results
 
 
+@dataclass(frozen=True, slots=True)
 class PodStartRecorder:
     """Observes what the watches report while this replica leads. `now` returns the time of day.
 
@@ -21,18 +23,11 @@ class PodStartRecorder:
     counted; the controller counts its own when the server has answered.
     """
 
-    def __init__(
-        self,
-        cache: ClusterCache,
-        reporter: Reporter,
-        now: Callable[[], datetime],
-        *,
-        of_scheduler: bool,
-    ) -> None:
-        self._cache = cache
-        self._reporter = reporter
-        self._now = now
-        self._of_scheduler = of_scheduler
+    cache: ClusterCache
+    reporter: Reporter
+    now: Callable[[], datetime]
+    _: KW_ONLY
+    of_scheduler: bool
 
     def on_change(self, changed: Changed) -> None:
         """`changed` is in the cache already."""
@@ -40,23 +35,23 @@ class PodStartRecorder:
         if old is None or new is None or changed.is_gone():
             return
         if changed.resource is PODS and _phase(old) == "Pending" and _phase(new) == "Running":
-            claims = self._cache.claims_of(new) or {}
+            claims = self.cache.claims_of(new) or {}
             if any(results(each) for each in claims.values()):
-                self._reporter.running_seconds.observe(pods.age(new, self._now()))
+                self.reporter.running_seconds.observe(pods.age(new, self.now()))
         elif (
-            self._of_scheduler
+            self.of_scheduler
             and changed.resource is RESOURCE_CLAIMS
             and allocation(old) is None
             and results(new)
         ):
             for pod in self._users(new):
-                if _are_allocated((self._cache.claims_of(pod) or {}).values()):
-                    self._reporter.allocation_seconds.observe(pods.age(pod, self._now()))
+                if _are_allocated((self.cache.claims_of(pod) or {}).values()):
+                    self.reporter.allocation_seconds.observe(pods.age(pod, self.now()))
 
     def _users(self, claim: Object) -> Iterator[Object]:
         """kube-scheduler reserves a claim for its pod in the same write."""
         for each in reserved_for(claim):
-            pod = self._cache.get(Key(Subject.POD, claim["metadata"]["namespace"], each["name"]))
+            pod = self.cache.get(Key(Subject.POD, claim["metadata"]["namespace"], each["name"]))
             if pod is not None and uid_of(pod) == each["uid"]:
                 yield pod
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Final
 
 from dra_driver.agent.cards.card_cache import CardCache
@@ -25,47 +26,38 @@ PoolDevice = tuple[str, str]
 _NEVER_SEEN: Final = "the card has not been found since the agent started"
 
 
+@dataclass(frozen=True, slots=True)
 class DeviceHealths:
     """The `HealthSource` of the `published` devices in `pool`, and of the devices that claims in
     the `ledger` use, which are known without an API server.
 
     A card's problem concerns all its devices. The health is unknown if the last inventory is more
     than `stale` seconds old: the list is sent again and again even while the cards cannot be read,
-    and the kubelet takes each list as new.
+    and the kubelet takes each list as new. `now` is the Unix time in seconds.
     """
 
-    def __init__(
-        self,
-        cards: CardCache,
-        *,
-        pool: str,
-        published: DevicesSource,
-        ledger: LedgerSource,
-        stale: float,
-        now: Clock = time.time,
-    ) -> None:
-        """`now` is the Unix time in seconds."""
-        self._cards = cards
-        self._pool = pool
-        self._published = published
-        self._ledger = ledger
-        self._stale = stale
-        self._now = now
+    cards: CardCache
+    _: KW_ONLY
+    pool: str
+    published: DevicesSource
+    ledger: LedgerSource
+    stale: float
+    now: Clock = time.time
 
     def __call__(self) -> list[DeviceHealth]:
-        cards, age, doubt = self._cards.latest, self._cards.age, self._cards.problem
-        if doubt is None and age > self._stale:
-            doubt = f"the cards were last read more than {self._stale:g} s ago"
+        cards, age, doubt = self.cards.latest, self.cards.age, self.cards.problem
+        if doubt is None and age > self.stale:
+            doubt = f"the cards were last read more than {self.stale:g} s ago"
         return device_healths(
-            {(self._pool, str(device["name"])) for device in self._published()} | self._held(),
+            {(self.pool, str(device["name"])) for device in self.published()} | self._held(),
             {card.address: card for card in cards or ()},
             doubt=doubt,
-            updated=int(self._now() - age) if cards is not None else 0,
+            updated=int(self.now() - age) if cards is not None else 0,
         )
 
     def _held(self) -> set[PoolDevice]:
         try:
-            claims = self._ledger().claims.values()
+            claims = self.ledger().claims.values()
         except JournalError as error:
             logger.warning(
                 "the health of devices that only the journal knows is not reported: %s", error

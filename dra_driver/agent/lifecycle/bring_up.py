@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 
 from prometheus_client import CollectorRegistry
 
@@ -27,106 +28,92 @@ from dra_driver.node.recovery.recovery import Recovery
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
 class BringUp:
     """The order of `steps` matters.
 
     Recovery needs the first inventory. No call is answered, and no metric is read from the journal,
     before recovery has made journal, CDI files and cards agree. Nothing is published before claims
-    can be prepared. A failed inventory stops nothing: pods can end without it.
+    can be prepared. A failed inventory stops nothing: pods can end without it. `card_count` is None
+    if the node's cards are not counted as a resource.
     """
 
-    def __init__(
-        self,
-        context: AgentContext,
-        *,
-        recovery: Recovery,
-        dra: DraFrontend,
-        device_plugin: DevicePluginFrontend,
-        card_count: CardCount | None,
-        selector: ServingModeSelector,
-        watcher: ServingModeWatcher,
-        reconcile_loop: ReconcileLoop,
-        registry: CollectorRegistry,
-        containers: ContainerList,
-        node_checks: NodeChecks,
-        event_reporter: EventReporter,
-    ) -> None:
-        """`card_count` is None if the node's cards are not counted as a resource."""
-        self._context = context
-        self._recovery = recovery
-        self._dra = dra
-        self._device_plugin = device_plugin
-        self._card_count = card_count
-        self._selector = selector
-        self._watcher = watcher
-        self._reconcile_loop = reconcile_loop
-        self._registry = registry
-        self._containers = containers
-        self._node_checks = node_checks
-        self._event_reporter = event_reporter
+    context: AgentContext
+    _: KW_ONLY
+    recovery: Recovery
+    dra: DraFrontend
+    device_plugin: DevicePluginFrontend
+    card_count: CardCount | None
+    selector: ServingModeSelector
+    watcher: ServingModeWatcher
+    reconcile_loop: ReconcileLoop
+    registry: CollectorRegistry
+    containers: ContainerList
+    node_checks: NodeChecks
+    event_reporter: EventReporter
 
     @property
     def steps(self) -> Sequence[Step]:
         return (
-            self._context.cards.start,
+            self.context.cards.start,
             self.recover,
             self._export_ledger,
             self._serve,
-            self._reconcile_loop.run_once,
-            self._reconcile_loop.start,
+            self.reconcile_loop.run_once,
+            self.reconcile_loop.start,
             self._choose_mode,
             self._serve,
-            self._reconcile_loop.detect_foreign_plugins,
+            self.reconcile_loop.detect_foreign_plugins,
             self._publish,
-            self._node_checks.run,
+            self.node_checks.run,
         )
 
     def recover(self) -> None:
         """Open the journal, and make it agree with the CDI files; raises JournalError, CdiError."""
-        self._context.journal.open()
-        self._event_reporter.recovery_failed(self._recovery.run().failed)
+        self.context.journal.open()
+        self.event_reporter.recovery_failed(self.recovery.run().failed)
 
     def _export_ledger(self) -> None:
         """Add the metrics of the ledger, which could not be read before."""
         collector = NodeCollector(
-            cards=lambda: self._context.cards.latest,
+            cards=lambda: self.context.cards.latest,
             devices=self._devices,
-            ledger=self._context.journal.snapshot,
-            containers=self._containers.read,
+            ledger=self.context.journal.snapshot,
+            containers=self.containers.read,
         )
-        self._registry.register(collector)
+        self.registry.register(collector)
 
     def _serve(self) -> None:
         """Answer the kubelet in the serving mode, and for all devices that are in use. Raises
         SocketError. The mode may be unknown without the API server; pods can end all the same."""
-        ledger, serving = self._context.journal.snapshot(), self._context.serving
+        ledger, serving = self.context.journal.snapshot(), self.context.serving
         if has_claims(ledger) or (serving.decision is not None and serving.decision.has_dra):
-            self._dra.serve()
+            self.dra.serve()
         if has_container_allocations(ledger) or serving.is_mode(ServingMode.DEVICE_PLUGIN):
-            self._device_plugin.serve()
-        if self._card_count is not None:
-            self._card_count.serve()
+            self.device_plugin.serve()
+        if self.card_count is not None:
+            self.card_count.serve()
 
     def _choose_mode(self) -> None:
         try:
-            decision = self._context.serving.decision = self._selector.choose()
+            decision = self.context.serving.decision = self.selector.choose()
         except GcuError:
-            self._device_plugin.announce()
+            self.device_plugin.announce()
             raise
         logger.info("%s", decision)
-        self._event_reporter.normal(MODE_CHOSEN, str(decision))
-        if self._selector.can_change:
-            self._watcher.follow(decision)
+        self.event_reporter.normal(MODE_CHOSEN, str(decision))
+        if self.selector.can_change:
+            self.watcher.follow(decision)
 
     def _publish(self) -> None:
-        serving = self._context.serving
+        serving = self.context.serving
         if serving.decision is not None and serving.decision.has_dra:
-            self._dra.publish()
+            self.dra.publish()
         if serving.is_mode(ServingMode.DEVICE_PLUGIN):
-            self._device_plugin.annotate()
-        self._context.on_change()  # the devices depend on the serving mode
+            self.device_plugin.annotate()
+        self.context.on_change()  # the devices depend on the serving mode
 
     def _devices(self) -> Devices:
-        if self._context.serving.is_mode(ServingMode.DEVICE_PLUGIN):
-            return self._device_plugin.devices
-        return self._dra.devices
+        if self.context.serving.is_mode(ServingMode.DEVICE_PLUGIN):
+            return self.device_plugin.devices
+        return self.dra.devices

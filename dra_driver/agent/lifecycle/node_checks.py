@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Final, Protocol
 
 from dra_driver.agent.events import RUNTIME_CHECKED, RUNTIME_UNSUITABLE, EventReporter
@@ -27,29 +28,19 @@ class KubeletCpus(Protocol):
     def has_exclusive_cpus(self) -> bool: ...
 
 
+@dataclass(frozen=True, slots=True)
 class NodeChecks:
     """What it finds is an event about the Node, and keeps the agent from nothing: another program
-    may know better."""
+    may know better. `injection_method` is the device plugin's."""
 
-    def __init__(
-        self,
-        api: Api,
-        node_name: str,
-        *,
-        kubelet: KubeletCpus,
-        serving: ServingState,
-        injection: Injection,
-        injection_method: ChooseInjection,
-        event_reporter: EventReporter,
-    ) -> None:
-        """`injection_method` is the device plugin's."""
-        self._api = api
-        self._node_name = node_name
-        self._kubelet = kubelet
-        self._serving = serving
-        self._injection = injection
-        self._injection_method = injection_method
-        self._event_reporter = event_reporter
+    api: Api
+    node_name: str
+    _: KW_ONLY
+    kubelet: KubeletCpus
+    serving: ServingState
+    injection: Injection
+    injection_method: ChooseInjection
+    event_reporter: EventReporter
 
     def run(self) -> None:
         """Check once, after the serving mode is chosen. Never raises: what cannot be asked is
@@ -62,14 +53,14 @@ class NodeChecks:
                 continue
             for note in notes:
                 logger.warning("%s", note)
-                self._event_reporter.warning(RUNTIME_UNSUITABLE, note)
+                self.event_reporter.warning(RUNTIME_UNSUITABLE, note)
 
     def _check_cdi(self) -> Iterator[str]:
-        by_claims = self._serving.is_mode(ServingMode.DRA)
+        by_claims = self.serving.is_mode(ServingMode.DRA)
         # A claim's variables are in its CDI file, whoever adds the device nodes.
-        if not by_claims and self._injection_method() is not InjectionMethod.CDI_NAMES:
+        if not by_claims and self.injection_method() is not InjectionMethod.CDI_NAMES:
             return
-        node = self._api.get(NODES, self._node_name)
+        node = self.api.get(NODES, self.node_name)
         info = (node.get("status") or {}).get("nodeInfo") or {}
         runtime = str(info.get("containerRuntimeVersion", ""))
         cdi = cdi_of(runtime)
@@ -80,7 +71,7 @@ class NodeChecks:
                 f"no card: {_UPGRADE}{other}"
             )
         elif cdi is Cdi.OFF_BY_DEFAULT:
-            self._event_reporter.normal(
+            self.event_reporter.normal(
                 RUNTIME_CHECKED,
                 f"the container runtime {runtime} adds CDI devices to containers only where its "
                 "configuration has enable_cdi = true, which is not its default. If it has not, "
@@ -88,11 +79,11 @@ class NodeChecks:
             )
 
     def _check_cpus(self) -> Iterator[str]:
-        by_claims = self._serving.is_mode(ServingMode.DRA)
+        by_claims = self.serving.is_mode(ServingMode.DRA)
         # The device plugin names the device nodes to the kubelet, so an update keeps them.
-        if not by_claims or self._injection is not Injection.RUNTIME:
+        if not by_claims or self.injection is not Injection.RUNTIME:
             return
-        if self._kubelet.has_exclusive_cpus():
+        if self.kubelet.has_exclusive_cpus():
             yield (
                 "the kubelet's CPU manager has the policy static, and injection is runtime: when "
                 "the kubelet moves a running container to other CPUs, the container loses the "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 from dra_driver.agent.cards.card_cache import CardCache
 from dra_driver.agent.cards.card_config import CardConfigSource
@@ -18,6 +18,7 @@ SelectCards = Callable[[Iterable[Card]], Iterable[Card]]
 """The cards to publish, some of them with another problem; raises JournalError."""
 
 
+@dataclass(frozen=True, slots=True)
 class DesiredDevices:
     """The devices to publish, by card; None while they are unknown.
 
@@ -27,40 +28,30 @@ class DesiredDevices:
     are published.
     """
 
-    def __init__(
-        self,
-        cards: CardCache,
-        card_configs: CardConfigSource,
-        tables: ProfileTables,
-        *,
-        published: DevicesSource,
-        select: SelectCards,
-        evict: Collection[str],
-        allocator: Callable[[], str] = lambda: ALLOCATOR_CONTROLLER,
-    ) -> None:
-        self._cards = cards
-        self._card_configs = card_configs
-        self._tables = tables
-        self._published = published
-        self._select = select
-        self._allocator = allocator
-        self._evict = evict
+    cards: CardCache
+    card_configs: CardConfigSource
+    tables: ProfileTables
+    _: KW_ONLY
+    published: DevicesSource
+    select: SelectCards
+    evict: Collection[str]
+    allocator: Callable[[], str] = lambda: ALLOCATOR_CONTROLLER
 
     def __call__(self) -> Mapping[PciAddress, Devices] | None:
-        cards, failing = self._cards.latest, self._cards.failing
+        cards, failing = self.cards.latest, self.cards.failing
         if cards is None and failing is not None:
-            return as_published(self._published(), self._with_effect(failing)) or None
-        if cards is None or not self._card_configs.known:
+            return as_published(self.published(), self._with_effect(failing)) or None
+        if cards is None or not self.card_configs.known:
             return None
-        allocator = self._allocator()
+        allocator = self.allocator()
         return {
             card.address: card_devices(
                 self._with_problems(card, failing),
-                self._card_configs.of(card.address),
-                self._tables.table(card),
+                self.card_configs.of(card.address),
+                self.tables.table(card),
                 allocator,
             )
-            for card in self._select(cards)
+            for card in self.select(cards)
         }
 
     def _with_problems(self, card: Card, failing: Problem | None) -> Card:
@@ -68,5 +59,5 @@ class DesiredDevices:
         return replace(card, problems=tuple(map(self._with_effect, problems)))
 
     def _with_effect(self, problem: Problem) -> Problem:
-        evicts = problem.taint == TAINT_UNHEALTHY and problem.value in self._evict
+        evicts = problem.taint == TAINT_UNHEALTHY and problem.value in self.evict
         return replace(problem, evicts=evicts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Final
 
 from dra_driver.agent.slices.device_layout import Devices
@@ -20,6 +21,7 @@ ORPHANED: Final = "orphaned"
 """The taint's value if it stays until the agent has destroyed the card's orphans."""
 
 
+@dataclass(frozen=True, slots=True)
 class FailingTaints:
     """The devices of `source`, with the taint ``failing`` on those that `failures` has tripped.
 
@@ -34,34 +36,27 @@ class FailingTaints:
     If not `evicting`, the effect is always NoSchedule.
     """
 
-    def __init__(
-        self,
-        source: DesiredSource,
-        failures: DeviceCircuitBreaker,
-        *,
-        ledger: LedgerSource,
-        evicting: bool = True,
-    ) -> None:
-        self._source = source
-        self._failures = failures
-        self._ledger = ledger
-        self._evicting = evicting
+    source: DesiredSource
+    failures: DeviceCircuitBreaker
+    _: KW_ONLY
+    ledger: LedgerSource
+    evicting: bool = True
 
     def __call__(self) -> Mapping[PciAddress, Devices] | None:
         """Raises JournalError."""
-        wanted = self._source()
-        tripped = self._failures.tripped()
-        ledger = self._ledger()
+        wanted = self.source()
+        tripped = self.failures.tripped()
+        ledger = self.ledger()
         orphaned = cards_with_orphans(ledger)
         if wanted is None or not (tripped or orphaned):
             return wanted
-        in_use = _in_use(ledger, self._failures.waiting())
+        in_use = _in_use(ledger, self.failures.waiting())
         return {
             card: [
                 _tainted(
                     each,
                     ORPHANED if card in orphaned else "",
-                    evicts=self._evicting
+                    evicts=self.evicting
                     and each["name"] not in in_use
                     and not _has_foreign_instances(each),
                 )

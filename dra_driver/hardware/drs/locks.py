@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Final
 
@@ -23,27 +24,21 @@ from dra_driver.util.filelock import open_lock
 _INTERVAL: Final = 0.02  # seconds between two attempts
 
 
+@dataclass(frozen=True, slots=True)
 class DrsLocks:
     """Lock files in `directory`, which is made when first needed; `patience` is in seconds."""
 
-    def __init__(
-        self,
-        directory: Path,
-        *,
-        patience: float,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self._directory = directory
-        self._patience = patience
-        self._clock = clock
-        self._sleep = sleep
+    directory: Path
+    _: KW_ONLY
+    patience: float
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
 
     @contextmanager
     def alone(self, address: PciAddress) -> Iterator[int]:
         """Give the descriptor for the call to inherit. Raises CardBusy when another call does not
         end in time, HardwareError where the file cannot be used."""
-        path = self._directory / f"efsmi-{address.slug}.lock"
+        path = self.directory / f"efsmi-{address.slug}.lock"
         try:
             lock = open_lock(path)
         except OSError as error:
@@ -59,16 +54,16 @@ class DrsLocks:
             os.close(lock)
 
     def _take(self, lock: int, address: PciAddress) -> None:
-        deadline = self._clock() + self._patience
+        deadline = self.clock() + self.patience
         while True:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                if self._clock() >= deadline:
+                if self.clock() >= deadline:
                     raise CardBusy(
-                        f"an `efsmi` call on card {address} has not ended for {self._patience:g} s",
+                        f"an `efsmi` call on card {address} has not ended for {self.patience:g} s",
                         remedy="look at the kernel log for a card that hangs",
                     ) from None
-                self._sleep(_INTERVAL)
+                self.sleep(_INTERVAL)
             else:
                 return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -30,18 +31,13 @@ REGISTRATION: Final = Service(api.DESCRIPTOR, "Registration")
 OPTIONS = api.DevicePluginOptions(get_preferred_allocation_available=True)
 
 
+@dataclass(frozen=True, slots=True)
 class Servicer:
     """The names are the API's."""
 
-    def __init__(
-        self,
-        handler: DeviceHandler,
-        broadcaster: Broadcaster[Sequence[ListedDevice]],
-        effects: Effects,
-    ) -> None:
-        self._handler = handler
-        self._broadcaster = broadcaster
-        self._effects = effects
+    handler: DeviceHandler
+    broadcaster: Broadcaster[Sequence[ListedDevice]]
+    effects: Effects
 
     def GetDevicePluginOptions(  # noqa: N802 (the API's name)
         self,
@@ -55,7 +51,7 @@ class Servicer:
         request: api.Empty,  # noqa: ARG002 (the API's signature)
         context: grpc.ServicerContext,
     ) -> Iterator[api.ListAndWatchResponse]:
-        for devices in self._broadcaster.lists(context):
+        for devices in self.broadcaster.lists(context):
             yield api.ListAndWatchResponse(devices=map(_device, devices))
 
     def GetPreferredAllocation(  # noqa: N802 (the API's name)
@@ -66,7 +62,7 @@ class Servicer:
         return api.PreferredAllocationResponse(
             container_responses=[
                 api.ContainerPreferredAllocationResponse(
-                    deviceIDs=self._handler.prefer(
+                    deviceIDs=self.handler.prefer(
                         each.available_deviceIDs, each.must_include_deviceIDs, each.allocation_size
                     )
                 )
@@ -86,13 +82,13 @@ class Servicer:
                 logger.warning("refused: %s", error)
                 # The kubelet puts the text into the pod's status.
                 context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error))
-            self._effects.before(Point.REPLY_ALLOCATE)
-            context.add_callback(partial(self._effects.after, Point.REPLY_ALLOCATE))
+            self.effects.before(Point.REPLY_ALLOCATE)
+            context.add_callback(partial(self.effects.after, Point.REPLY_ALLOCATE))
             return api.AllocateResponse(container_responses=answers)
 
     def _allocate(self, ids: Sequence[str]) -> api.ContainerAllocateResponse:
         logger.info("devices %s", ", ".join(sorted(ids)))
-        return _edits(self._handler.allocate(list(ids)))
+        return _edits(self.handler.allocate(list(ids)))
 
 
 def _device(device: ListedDevice) -> api.Device:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from dra_driver.hardware.drs.errors import CardGone
 from dra_driver.model.claims.claim import ClaimRef
@@ -22,24 +22,16 @@ from dra_driver.node.ports import Hardware
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
     """Each method is called with the locks of the owner and of its cards held. After a failure a
     record accounts for everything that still exists, so every step can be repeated."""
 
-    def __init__(
-        self,
-        *,
-        hardware: Hardware,
-        journal: Journal,
-        specs: CdiSpecs,
-        device_ops: DeviceOps,
-        failures: DeviceCircuitBreaker,
-    ) -> None:
-        self._hardware = hardware
-        self._journal = journal
-        self._specs = specs
-        self._device_ops = device_ops
-        self._failures = failures
+    hardware: Hardware
+    journal: Journal
+    specs: CdiSpecs
+    device_ops: DeviceOps
+    failures: DeviceCircuitBreaker
 
     def release_or_orphan(self, held: PreparedClaim, *, drop_aliases: bool = False) -> None:
         """Release the owner's devices. Devices that cannot be destroyed become orphans after some
@@ -57,10 +49,10 @@ class Release:
             logger.warning(
                 "%s is unprepared but for %s: %s", held.owner.title, device.device_name, error
             )
-            self._failures.on_orphaned(held.owner, device, error)
+            self.failures.on_orphaned(held.owner, device, error)
         orphaned = [device for device, _ in undestroyed]
         returned = tuple(device for device in held.devices if device not in orphaned)
-        self._failures.on_unprepared(held.owner, returned)
+        self.failures.on_unprepared(held.owner, returned)
 
     def release(self, held: PreparedClaim) -> None:
         """Release all devices of the owner; raises the error of one that cannot be destroyed."""
@@ -77,25 +69,25 @@ class Release:
 
     def _begin(self, held: PreparedClaim) -> None:
         if held.state is not State.UNPREPARE_STARTED:
-            self._journal.write(record(Kind.UNPREPARE_STARTED, held.owner, held.devices))
+            self.journal.write(record(Kind.UNPREPARE_STARTED, held.owner, held.devices))
 
     def _destroy(self, held: PreparedClaim) -> Undestroyed:
         """The file goes first: no container may start with a device that is being destroyed."""
-        self._specs.remove(held.owner.uid)
-        return self._device_ops.destroy(held.devices)
+        self.specs.remove(held.owner.uid)
+        return self.device_ops.destroy(held.devices)
 
     def _may_orphan(self, held: PreparedClaim, undestroyed: Undestroyed) -> bool:
         """At once if the card is gone or has orphans already. Otherwise after some tries: usually a
         destroy fails for a short time only."""
         if not isinstance(held.owner, ClaimRef):
             return False
-        failing = cards_with_orphans(self._journal.snapshot())
+        failing = cards_with_orphans(self.journal.snapshot())
         doubtful = {
             device.card for device, error in undestroyed if not isinstance(error, CardGone)
         } - failing
         if not any(map(self._is_present, doubtful)):
             return True
-        return self._failures.count_failed_unprepare(held.owner)
+        return self.failures.count_failed_unprepare(held.owner)
 
     def _forget(
         self, held: PreparedClaim, undestroyed: Undestroyed = (), *, drop_aliases: bool = False
@@ -103,17 +95,17 @@ class Release:
         """The owner's record accounts for everything else, so it is removed last, in one commit
         with the record of an orphan."""
         lost = {device.card for device, _ in undestroyed}
-        out = self._device_ops.leave_drs(held.owner, held.cards - lost)
+        out = self.device_ops.leave_drs(held.owner, held.cards - lost)
         off = [card_record(CardKind.DRS_OFF, card) for card in out]
         end = record(Kind.FORGOTTEN, held.owner, ())
         if has_aliases(held.devices) and not drop_aliases:
             end = record(Kind.UNPREPARE_STARTED, held.owner, without_devices(held.devices))
         orphans = tuple(replace(device, cdi_aliases=()) for device, _ in undestroyed)
-        self._journal.commit(lambda now: [*orphan_records(now, held.owner, orphans), end, *off])
+        self.journal.commit(lambda now: [*orphan_records(now, held.owner, orphans), end, *off])
 
     def _is_present(self, card: PciAddress) -> bool:
         try:
-            self._hardware.card(card)
+            self.hardware.card(card)
         except HardwareError:
             return False
         return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from dra_driver.model.errors import GcuError, HardwareError
@@ -32,23 +32,15 @@ class Outcome(StrEnum):
     REMOVED = "its CDI file could not be read, and was removed"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Restore:
     """Each method is called with the locks of the owner and of its cards held."""
 
-    def __init__(
-        self,
-        *,
-        journal: Journal,
-        specs: CdiSpecs,
-        device_ops: DeviceOps,
-        failures: DeviceCircuitBreaker,
-        on_recreated: OnRecreated,
-    ) -> None:
-        self._journal = journal
-        self._specs = specs
-        self._device_ops = device_ops
-        self._failures = failures
-        self._on_recreated = on_recreated
+    journal: Journal
+    specs: CdiSpecs
+    device_ops: DeviceOps
+    failures: DeviceCircuitBreaker
+    on_recreated: OnRecreated
 
     def restore(self, held: PreparedClaim, *, is_requested: bool = False) -> Outcome:
         """Create the missing devices of a prepared claim again, and its CDI file.
@@ -56,38 +48,38 @@ class Restore:
         If the cards cannot be examined, this counts as a failure of the claim only if the kubelet
         requests it: otherwise a container may run with it.
         """
-        attempt = self._failures.attempt(held.owner, held.devices)
+        attempt = self.failures.attempt(held.owner, held.devices)
         with attempt if is_requested else nullcontext():
             missing = self._missing(held)
             outcome = Outcome.UNCHANGED if missing else self.render(held)
         if missing:
-            with self._failures.attempt(held.owner, held.devices), self._reporting_recreated(held):
-                cards = self._specs.read_cards(missing, held.devices)
-                devices = self._device_ops.recreate(held.owner, held.devices, cards)
+            with self.failures.attempt(held.owner, held.devices), self._reporting_recreated(held):
+                cards = self.specs.read_cards(missing, held.devices)
+                devices = self.device_ops.recreate(held.owner, held.devices, cards)
                 self.render(replace(held, devices=devices))
             outcome = Outcome.RECREATED
         if missing is not None:
             made = (device.device_name for device in held.devices if device.card in missing)
-            self._failures.on_prepared(held.owner, made)
+            self.failures.on_prepared(held.owner, made)
         return outcome
 
     def render(self, held: PreparedClaim) -> Outcome:
         """Write the CDI file where it is missing or outdated."""
-        return Outcome.RENDERED if self._specs.refresh(held) else Outcome.UNCHANGED
+        return Outcome.RENDERED if self.specs.refresh(held) else Outcome.UNCHANGED
 
     @contextmanager
     def _reporting_recreated(self, held: PreparedClaim) -> Iterator[None]:
         """Reports also after a failure: some of the instances may have been created."""
-        has_file = self._specs.exists(held.owner.uid)
+        has_file = self.specs.exists(held.owner.uid)
         failure: GcuError | None = None
         try:
             yield
         except GcuError as error:
             failure = error
         if has_file:
-            now = self._journal.snapshot().claims.get(held.owner.uid)
+            now = self.journal.snapshot().claims.get(held.owner.uid)
             for instance in recreated_instances(held, now):
-                self._on_recreated(instance)
+                self.on_recreated(instance)
         if failure is not None:
             raise failure
 
@@ -95,9 +87,9 @@ class Restore:
         """The cards on which a device of the claim is missing. None if they cannot be examined and
         a container may run with the claim."""
         try:
-            return self._device_ops.missing(held.devices)
+            return self.device_ops.missing(held.devices)
         except HardwareError:
-            if not self._specs.exists(held.owner.uid):
+            if not self.specs.exists(held.owner.uid):
                 raise
             logger.warning("%s is not examined", held.owner.title, exc_info=True)
             return None

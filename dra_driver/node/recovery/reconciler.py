@@ -45,17 +45,15 @@ class Findings(Report):
     unknown: dict[PciAddress, GcuError] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciler:
     """May run during calls of the kubelet, and in two agents at once: all take the same locks.
     Never destroys an instance unless the journal proves that it is this driver's."""
 
-    def __init__(
-        self, *, claim_manager: PreparedClaimManager, journal: Journal, locks: Locks, drs: Drs
-    ) -> None:
-        self._claim_manager = claim_manager
-        self._journal = journal
-        self._locks = locks
-        self._drs = drs
+    claim_manager: PreparedClaimManager
+    journal: Journal
+    locks: Locks
+    drs: Drs
 
     def run(self, cards: Iterable[Card], *, adopt: bool = False) -> Findings:
         """Examine `cards`, as they were last read, and every claim.
@@ -65,8 +63,8 @@ class Reconciler:
         the findings.
         """
         findings = Findings()
-        findings.adopt_unrecorded(self._claim_manager)
-        for uid, held in self._journal.snapshot().claims.items():
+        findings.adopt_unrecorded(self.claim_manager)
+        for uid, held in self.journal.snapshot().claims.items():
             if held.state is not State.PREPARE_COMPLETED:
                 self._recover(findings, uid, examine=True)
         missing: set[str] = set()
@@ -78,13 +76,13 @@ class Reconciler:
             except GcuError as error:
                 logger.warning("card %s could not be examined: %s", card.address, error)
                 findings.unknown[card.address] = error
-        for uid, held in self._journal.snapshot().claims.items():
+        for uid, held in self.journal.snapshot().claims.items():
             if held.state is State.PREPARE_COMPLETED:
                 self._recover(findings, uid, examine=uid in missing)
         return findings
 
     def _recover(self, findings: Findings, uid: str, *, examine: bool) -> None:
-        held = self._journal.snapshot().claims.get(uid)
+        held = self.journal.snapshot().claims.get(uid)
         if held is None:
             return
         asked = {device.card for device in held.devices if device.mode is Mode.DRS}
@@ -93,7 +91,7 @@ class Reconciler:
             self._failed(findings, held.owner, silent[0])
             return
         try:
-            outcome = self._claim_manager.recover(held.owner, examine=examine)
+            outcome = self.claim_manager.recover(held.owner, examine=examine)
         except GcuError as error:
             if isinstance(error, EfsmiHung | CardBusy | CardSilent) and error.device is not None:
                 findings.unknown[parse_device_name(error.device)[1]] = error
@@ -111,26 +109,26 @@ class Reconciler:
 
     def _examine(self, findings: Findings, card: Card, missing: set[str], *, adopt: bool) -> None:
         address = card.address
-        with self._locks.cards([address]):
-            ledger = self._journal.snapshot()
+        with self.locks.cards([address]):
+            ledger = self.journal.snapshot()
             switched = address in ledger.switched
             # Where efsmi does not show the mode, only a listing shows who divides the card.
             if card.virtualization not in {Virtualization.DRS, None} and not switched:
                 return
-            listed = self._drs.instances(address)
+            listed = self.drs.instances(address)
             unheld = foreign(listed, ledger, address)
             if unheld and not _unfinished(ledger, address):
                 text = f"somebody made DRS instances: {', '.join(map(str, unheld))}"
                 findings.foreign[address] = Problem(TAINT_FOREIGN, "", text)
             missing |= _without(ledger, address, listed)
             in_doubt = card.virtualization is not None and not listed and not switched
-            if in_doubt and self._drs.is_on(address):
+            if in_doubt and self.drs.is_on(address):
                 if not adopt:
                     text = "somebody switched DRS mode on; switch it off to let the card be used"
                     findings.foreign[address] = Problem(TAINT_FOREIGN, "", text)
                     return
-                self._journal.write(card_record(CardKind.DRS_ON, address))
-        self._claim_manager.disable_drs(address)
+                self.journal.write(card_record(CardKind.DRS_ON, address))
+        self.claim_manager.disable_drs(address)
 
 
 def _unfinished(ledger: Ledger, card: PciAddress) -> bool:

@@ -51,6 +51,7 @@ class Report:
             self.recover(uid, partial(claim_manager.adopt_from_cdi, uid))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
     """Runs after `Journal.open` and before the kubelet can call.
 
@@ -58,18 +59,10 @@ class Recovery:
     each of its claims (`dra_driver.hardware.breaker`).
     """
 
-    def __init__(
-        self,
-        *,
-        claim_manager: PreparedClaimManager,
-        journal: Journal,
-        cdi: CdiDirectory,
-        locks: Locks,
-    ) -> None:
-        self._claim_manager = claim_manager
-        self._journal = journal
-        self._cdi = cdi
-        self._locks = locks
+    claim_manager: PreparedClaimManager
+    journal: Journal
+    cdi: CdiDirectory
+    locks: Locks
 
     def run(self) -> Report:
         """Recover every claim of the journal, then every CDI file without a record.
@@ -78,14 +71,14 @@ class Recovery:
         of one claim is in the report.
         """
         report = Report()
-        for uid, held in self._journal.snapshot().claims.items():
-            report.recover(uid, partial(self._claim_manager.recover, held.owner))
-        for uid in sorted(self._cdi.claims()[1]):
+        for uid, held in self.journal.snapshot().claims.items():
+            report.recover(uid, partial(self.claim_manager.recover, held.owner))
+        for uid in sorted(self.cdi.claims()[1]):
             report.recover(uid, partial(self._remove_unfinished, uid))
-        report.adopt_unrecorded(self._claim_manager)
+        report.adopt_unrecorded(self.claim_manager)
         return report
 
     def _remove_unfinished(self, uid: str) -> Outcome:
-        with self._locks.claim(uid):
-            self._cdi.remove_unfinished(uid)
+        with self.locks.claim(uid):
+            self.cdi.remove_unfinished(uid)
         return Outcome.UNCHANGED
