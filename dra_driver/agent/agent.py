@@ -39,7 +39,6 @@ from dra_driver.kubelet_api.device_plugin.folders import Folders
 from dra_driver.kubelet_api.pod_resources import ContainerList, PodResources
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import DRIVER
-from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.directory import CdiDirectory
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.checkpoint.journal import Journal
@@ -178,7 +177,6 @@ class Agent:
                 tables=tables,
                 journal=self._journal,
                 locks=locks,
-                free=_free_by_journal,
             ),
             event_reporter=self._event_reporter,
             journal=self._journal,
@@ -275,10 +273,3 @@ class Agent:
         logger.warning("the agent restarts: %s", decision)
         self._event_reporter.normal(MODE_CHOSEN, f"{decision}; the agent restarts")
         self._on_restart()
-
-
-def _free_by_journal(_card: PciAddress) -> bool:
-    """`ProfileProber` also asks the journal, and that is enough: an allocated claim that is not
-    prepared has no container yet, and its prepare waits for the card's lock (ADR 8). The agent may
-    not list claims."""
-    return True

@@ -10,7 +10,6 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -40,16 +39,6 @@ _HEADER: Final = {"kind": "header", "format": "gcu-dra-journal", "version": _VER
 _INCOMPLETE: Final = "incomplete"
 
 Decision = Callable[[Ledger], Iterable[Record]]
-
-
-@dataclass(frozen=True, slots=True)
-class OpenResult:
-    """What `Journal.open` found: whether there was a journal, the new path of a damaged one, and
-    whether the journal is complete: no record was lost, or all lost records were rebuilt."""
-
-    found: bool
-    quarantined: Path | None
-    complete: bool
 
 
 class OnDamaged(Protocol):
@@ -88,7 +77,7 @@ class Journal:
         self._foreign = 0
         self._durable = 0
 
-    def open(self) -> OpenResult:
+    def open(self) -> None:
         """Read the journal, or create one, and compact it. Call it again if it failed."""
         with self._mutex, self._file.locked():
             found = self._file.exists()
@@ -108,17 +97,15 @@ class Journal:
                 self._on_damaged(quarantined)
             if not found or quarantined is not None:
                 self._mark_incomplete(_merged(self._header))
-            result = OpenResult(found, quarantined, complete=_INCOMPLETE not in self._header)
             try:
                 self._compact()
             except JournalError:
                 # On a full disk the present file can still be written, because it is preallocated.
                 # Pods must be able to terminate.
-                if not result.complete or self._file.needs_rewrite:
+                if _INCOMPLETE in self._header or self._file.needs_rewrite:
                     raise
                 logger.exception("the journal is not compacted")
             self._is_open = True
-        return result
 
     def close(self) -> None:
         """Close the files; nothing is lost without it. A later call opens them again."""
@@ -158,7 +145,7 @@ class Journal:
 
     @property
     def is_complete(self) -> bool:
-        """Whether no record is known to be lost; see `OpenResult`."""
+        """Whether no record is known to be lost, or all lost records were rebuilt."""
         # The header is empty while the journal is read again.
         return self._is_open and bool(self._header) and _INCOMPLETE not in self._header
 

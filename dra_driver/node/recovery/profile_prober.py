@@ -36,8 +36,9 @@ class _Setback:
 
 
 class ProfileProber:
-    """`free` returns whether no claim on the API server has the card allocated; if it raises
-    GcuError, the card counts as not free."""
+    """The journal says which cards are in use, and that is enough: an allocated claim that is not
+    prepared has no container yet, and its prepare waits for the card's lock (ADR 8). The agent may
+    not list claims."""
 
     def __init__(
         self,
@@ -46,14 +47,12 @@ class ProfileProber:
         tables: ProfileTables,
         journal: Journal,
         locks: Locks,
-        free: Callable[[PciAddress], bool],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._drs = drs
         self._tables = tables
         self._journal = journal
         self._locks = locks
-        self._free = free
         self._clock = clock
         self._setbacks: dict[tuple[PciAddress, CardVariant], _Setback] = {}
 
@@ -75,22 +74,14 @@ class ProfileProber:
         """
         learnt = False
         for card in cards:
-            if self._tables.table(card) is None and self._is_due(card) and self._is_idle(card):
+            is_idle = not card.problems and card.virtualization is Virtualization.DISABLED
+            if is_idle and self._tables.table(card) is None and self._is_due(card):
                 learnt |= self._try(card)
         return learnt
 
     def _is_due(self, card: Card) -> bool:
         setback = self._setbacks.get((card.address, CardVariant.of(card)))
         return setback is None or self._clock() >= setback.due
-
-    def _is_idle(self, card: Card) -> bool:
-        if card.problems or card.virtualization is not Virtualization.DISABLED:
-            return False
-        try:
-            return self._free(card.address)
-        except GcuError as error:
-            logger.debug("it is not known whether card %s is free: %s", card.address, error)
-            return False
 
     def _try(self, card: Card) -> bool:
         key = (card.address, CardVariant.of(card))

@@ -119,7 +119,8 @@ class Rig:
 
     def lose_journal(self) -> None:
         self.journal_file.unlink()
-        assert not self.agent.journal.open().complete
+        self.agent.journal.open()
+        assert not self.agent.journal.is_complete
 
     def _changed(self) -> None:
         self.changes += 1

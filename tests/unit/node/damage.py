@@ -8,7 +8,7 @@ from typing import Final
 from dra_driver.node.checkpoint import frames
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.records import Record, encode
-from tests.unit.node.journals import CAPACITY, opened, prepared, uids
+from tests.unit.node.journals import CAPACITY, damaged, is_complete, opened, prepared, uids
 
 SMALL: Final = b"".join(
     frames.encode(encode(raw))
@@ -27,15 +27,14 @@ def open_flipped(folder: Path, place: int) -> None:
     content[place] ^= 0x41
     (folder / "journal").write_bytes(content)
     journal = Journal(folder, capacity=CAPACITY)
-    opening = journal.open()
+    assert not is_complete(journal)
     assert len(uids(journal)) >= 1
-    assert not opening.complete
-    assert opening.quarantined is not None
-    assert opening.quarantined.read_bytes() == bytes(content)
+    [aside] = damaged(folder)
+    assert aside.read_bytes() == bytes(content)
     # What was damaged is gone from the file itself: the next start is a clean one.
     journal.mark_rebuilt(journal.losses)
-    again = Journal(folder, capacity=CAPACITY).open()
-    assert (again.complete, again.quarantined) == (True, None)
+    assert is_complete(Journal(folder, capacity=CAPACITY))
+    assert damaged(folder) == [aside]
 
 
 def open_cut(folder: Path, length: int) -> None:
@@ -57,10 +56,9 @@ def open_torn(folder: Path, length: int) -> None:
     (folder / "journal").write_bytes(SMALL[:length].ljust(CAPACITY, b"\0"))
     whole = sorted(f"uid-{at}" for at, end in enumerate(ends(SMALL)) if at and end <= length)
     journal = Journal(folder, capacity=CAPACITY)
-    opening = journal.open()
     # The header was there before the first record: only damage takes a part of it.
     is_torn = length >= ends(SMALL)[0]
-    assert (opening.quarantined is None, opening.complete) == (is_torn, is_torn)
+    assert (is_complete(journal), not damaged(folder)) == (is_torn, is_torn)
     assert sorted(uids(journal)) == whole
     journal.write(prepared(3))
     assert sorted(uids(opened(folder))) == [*whole, "uid-3"]

@@ -72,12 +72,10 @@ class SimulatedCards:
 
 @dataclass
 class DrsWorld(World):
-    """`free` is what the API server says of cards; `now` is the clock, `indexes` what the agent
-    knows of cards at its start. Cards are cut into `slices` by the rule, and into `published` as it
-    is known to the API server."""
+    """`now` is the clock, `indexes` what the agent knows of cards at its start. Cards are cut into
+    `slices` by the rule, and into `published` as it is known to the API server."""
 
     tool: MemoryEfsmi = field(default_factory=tool)
-    free: set[PciAddress] = field(default_factory=lambda: set(CARDS))
     now: float = 0.0
     slices: int = SLICES
     published: int | None = None
@@ -119,7 +117,6 @@ class DrsWorld(World):
             tables=self.tables,
             journal=agent.journal,
             locks=agent.locks,
-            free=self.free.__contains__,
             clock=lambda: self.now,
         )
 

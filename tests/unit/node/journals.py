@@ -28,9 +28,20 @@ def forgotten(number: int) -> Record:
 
 def opened(directory: Path, effects: Effects | None = None) -> Journal:
     journal = Journal(directory, effects=effects, capacity=CAPACITY)
-    if not journal.open().complete:
+    if not is_complete(journal):
         journal.mark_rebuilt(journal.losses)
     return journal
+
+
+def is_complete(journal: Journal) -> bool:
+    """Whether it is after it was opened."""
+    journal.open()
+    return journal.is_complete
+
+
+def damaged(directory: Path) -> list[Path]:
+    """The damaged journals that were moved aside."""
+    return sorted(directory.glob("journal.damaged-*"))
 
 
 def uids(journal: Journal) -> set[str]:

@@ -17,7 +17,16 @@ from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.records import encode
 from tests.unit.node.damage import SMALL, ends, open_cut, open_flipped
 from tests.unit.node.effects import Failing
-from tests.unit.node.journals import CAPACITY, forgotten, opened, prepared, records_in, uids
+from tests.unit.node.journals import (
+    CAPACITY,
+    damaged,
+    forgotten,
+    is_complete,
+    opened,
+    prepared,
+    records_in,
+    uids,
+)
 
 # tests/property has every place.
 _FEW = range(0, len(SMALL), 37)
@@ -63,13 +72,14 @@ def test_copies_of_damaged_files_do_not_pile_up(tmp_path: Path) -> None:
     for number in range(9):
         (tmp_path / "journal").write_bytes(b"garbage %d" % number)
         opened(tmp_path)
-    kept = sorted(tmp_path.glob("journal.damaged-*"))
-    assert [path.read_bytes() for path in kept] == [b"garbage %d" % n for n in range(4, 9)]
+    assert [path.read_bytes() for path in damaged(tmp_path)] == [
+        b"garbage %d" % n for n in range(4, 9)
+    ]
 
 
 def test_an_empty_journal_is_not_a_complete_one(tmp_path: Path) -> None:
     (tmp_path / "journal").write_bytes(b"")
-    assert not Journal(tmp_path).open().complete
+    assert not is_complete(Journal(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -83,8 +93,7 @@ def test_an_empty_journal_is_not_a_complete_one(tmp_path: Path) -> None:
 def test_an_older_journal_is_read_and_raised(tmp_path: Path, header: dict[str, Any]) -> None:
     content = [header, prepared(1).raw]
     (tmp_path / "journal").write_bytes(b"".join(frames.encode(encode(raw)) for raw in content))
-    opening = Journal(tmp_path).open()
-    assert (opening.quarantined, opening.complete) == (None, True)
+    assert (is_complete(Journal(tmp_path)), damaged(tmp_path)) == (True, [])
     kept = [dict(each.raw) for each in records_in(tmp_path / "journal")]
     assert kept[0] == {**header, "version": 1, "records": 1}
     assert uids(opened(tmp_path)) == {"uid-1"}
@@ -209,10 +218,10 @@ def test_a_loss_is_remembered_until_it_is_made_good(tmp_path: Path) -> None:
     (tmp_path / "journal").write_bytes(content)
     for _ in range(2):
         journal = Journal(tmp_path)
-        assert not journal.open().complete
+        assert not is_complete(journal)
     journal.mark_rebuilt(journal.losses)
-    again = Journal(tmp_path).open()
-    assert (again.complete, again.quarantined) == (True, None)
+    assert is_complete(Journal(tmp_path))
+    assert len(damaged(tmp_path)) == 1
 
 
 def test_a_damaged_journal_that_cannot_be_written_anew_is_not_written_to(tmp_path: Path) -> None:
@@ -233,9 +242,9 @@ def test_a_damaged_journal_waits_for_room_on_the_disk(tmp_path: Path) -> None:
             with pytest.raises(JournalError):
                 journal.open()
     disk.on = False
-    assert not journal.open().complete
+    assert not is_complete(journal)
     assert uids(journal) == {"uid-1"}
-    assert [path.name for path in tmp_path.glob("journal.damaged-*")] == ["journal.damaged-000001"]
+    assert [path.name for path in damaged(tmp_path)] == ["journal.damaged-000001"]
 
 
 def test_a_sector_that_cannot_be_read_is_damage(
@@ -246,8 +255,8 @@ def test_a_sector_that_cannot_be_read_is_damage(
     first = ends(SMALL)[1]
     pread = os.pread
     monkeypatch.setattr(os, "pread", lambda fd, size, at: pread(fd, min(size, first - at), at))
-    opening = Journal(tmp_path, capacity=CAPACITY).open()
-    assert (opening.quarantined is not None, opening.complete) == (True, False)
+    assert not is_complete(Journal(tmp_path, capacity=CAPACITY))
+    assert len(damaged(tmp_path)) == 1
 
 
 def test_where_files_have_one_name_only_a_damaged_one_is_copied(
@@ -258,18 +267,17 @@ def test_where_files_have_one_name_only_a_damaged_one_is_copied(
 
     monkeypatch.setattr(Path, "hardlink_to", refused)
     (tmp_path / "journal").write_bytes(SMALL[:-1])
-    aside = Journal(tmp_path, capacity=CAPACITY).open().quarantined
-    assert aside is not None
+    Journal(tmp_path, capacity=CAPACITY).open()
+    [aside] = damaged(tmp_path)
     assert aside.read_bytes() == SMALL[:-1]
 
 
 def test_a_file_that_cannot_be_read_is_put_aside(tmp_path: Path) -> None:
     (tmp_path / "journal").mkdir()
     journal = Journal(tmp_path)
-    opening = journal.open()
-    assert not opening.complete
-    assert opening.quarantined is not None
-    assert opening.quarantined.is_dir()
+    assert not is_complete(journal)
+    [aside] = damaged(tmp_path)
+    assert aside.is_dir()
     journal.write(prepared(1))
 
 

@@ -270,9 +270,9 @@ class Agent:
     locks: Locks
 
     def recover(self) -> Report:
-        opening = self.journal.open()
+        self.journal.open()
         report = self.recovery.run()
-        if not opening.complete:
+        if not self.journal.is_complete:
             self.journal.mark_rebuilt(self.journal.losses)
         return report
 

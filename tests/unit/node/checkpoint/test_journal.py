@@ -18,19 +18,29 @@ from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import Kind, Record, encode, record
 from tests.unit.node.effects import Failing
-from tests.unit.node.journals import CAPACITY, forgotten, opened, prepared, records_in, ref, uids
+from tests.unit.node.journals import (
+    CAPACITY,
+    damaged,
+    forgotten,
+    is_complete,
+    opened,
+    prepared,
+    records_in,
+    ref,
+    uids,
+)
 from tests.unit.node.world import hold
 
 
 def test_a_new_directory_becomes_a_journal_that_is_read_again(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "state")
-    opening = journal.open()
-    assert (opening.found, opening.quarantined, opening.complete) == (False, None, False)
+    assert not is_complete(journal)
+    assert damaged(tmp_path / "state") == []
     journal.write(prepared(1))
-    assert not Journal(tmp_path / "state").open().complete
+    assert not is_complete(Journal(tmp_path / "state"))
     journal.mark_rebuilt(journal.losses)
     again = Journal(tmp_path / "state")
-    assert again.open().complete
+    assert is_complete(again)
     assert again.snapshot() == journal.snapshot()
     assert uids(again) == {"uid-1"}
 
@@ -53,8 +63,7 @@ def test_nothing_reads_a_journal_that_was_not_opened(
     with pytest.raises(JournalError, match="has not been read"):
         read(journal)
     assert not state.exists()
-    opening = journal.open()
-    assert (opening.found, opening.complete, journal.is_complete) == (False, False, False)
+    assert not is_complete(journal)
 
 
 def test_a_journal_whose_opening_failed_is_not_read(tmp_path: Path) -> None:
@@ -67,7 +76,7 @@ def test_a_journal_whose_opening_failed_is_not_read(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match="has not been read"):
         journal.snapshot()
     full.on = False
-    assert not journal.open().complete
+    assert not is_complete(journal)
     assert uids(journal) == {"uid-1"}
 
 

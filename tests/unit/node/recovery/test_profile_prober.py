@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 
 from dra_driver.model.card import Problem
-from dra_driver.model.errors import HardwareError
-from dra_driver.node.recovery.profile_prober import ProfileProber
 from dra_driver.simulator.state import Instance
 from tests.unit.node.drs_world import DrsWorld, errors, instance, tool, whole
 from tests.unit.node.world import CARDS, Agent
@@ -64,10 +62,6 @@ def claimed(world: DrsWorld, agent: Agent) -> None:
     assert errors(agent, world.api.add(whole("a", 0))) == [""]
 
 
-def allocated(world: DrsWorld, agent: Agent) -> None:
-    world.free.discard(CARDS[0])
-
-
 def divided(world: DrsWorld, agent: Agent) -> None:
     there = Instance(1, "1g.6gb", "theirs", (0,))
     world.tool.set_card(ONE, instances=(there,), virtualization="DRS")
@@ -77,7 +71,7 @@ def unhealthy(world: DrsWorld, agent: Agent) -> None:
     world.cards.problems[CARDS[0]] = (Problem("gcu.enflame.com/unhealthy", "health", "ill"),)
 
 
-@pytest.mark.parametrize("use", [claimed, allocated, divided, unhealthy], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("use", [claimed, divided, unhealthy], ids=lambda f: f.__name__)
 def test_a_card_that_somebody_may_use_is_left_alone(
     world: DrsWorld, agent: Agent, use: Any
 ) -> None:
@@ -85,23 +79,6 @@ def test_a_card_that_somebody_may_use_is_left_alone(
     before = world.tool.card(ONE)
     assert not world.profile_prober(agent).run(world.cards.all()[:1])
     assert world.tool.card(ONE) == before
-    assert switched(world) == []
-
-
-def test_an_api_server_that_does_not_answer_says_nothing_of_free_cards(
-    world: DrsWorld, agent: Agent
-) -> None:
-    def fail(_: object) -> bool:
-        raise HardwareError("no answer")
-
-    profile_prober = ProfileProber(
-        drs=world.drs,
-        tables=world.tables,
-        journal=agent.journal,
-        locks=agent.locks,
-        free=fail,
-    )
-    assert not profile_prober.run(world.cards.all())
     assert switched(world) == []
 
 
