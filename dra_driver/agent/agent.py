@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
@@ -15,7 +16,6 @@ from dra_driver.agent.device_plugin.frontend import DevicePluginFrontend
 from dra_driver.agent.dra.frontend import DraFrontend
 from dra_driver.agent.events import MODE_CHOSEN, EventReporter
 from dra_driver.agent.lifecycle.bring_up import BringUp
-from dra_driver.agent.lifecycle.damage_reporter import DamageReporter
 from dra_driver.agent.lifecycle.node_checks import NodeChecks
 from dra_driver.agent.lifecycle.readiness import ReadinessReporter
 from dra_driver.agent.lifecycle.serving_mode import (
@@ -42,7 +42,6 @@ from dra_driver.model.names import DRIVER
 from dra_driver.node.cdi.directory import CdiDirectory
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.claim_reader import ApiReader
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
 from dra_driver.node.locks import Locks
 from dra_driver.node.modes.all_modes import all_modes
@@ -85,7 +84,10 @@ class Agent:
             api, controller=f"{DRIVER}/agent", instance=settings.pod_name or settings.node_name
         )
         self._event_reporter = EventReporter(self._recorder, settings.node_name)
-        damage = DamageReporter(metrics, self._event_reporter)
+
+        def on_damaged(damaged: Path) -> None:
+            metrics.journal_quarantined()
+            self._event_reporter.journal_damaged(damaged)
 
         # The cards, and what is known of them.
         hardware = node_hardware(
@@ -103,12 +105,12 @@ class Agent:
         published = SliceCache()
 
         # Prepared claims: the journal, the CDI files, the locks.
-        self._journal = Journal(state, effects=effects, on_damaged=damage.on_quarantine)
+        self._journal = Journal(state, effects=effects, on_damaged=on_damaged)
         cdi = CdiDirectory(settings.cdi_dir, effects=effects)
         locks = Locks(state / "locks")
         failures = DeviceCircuitBreaker(on_tripped=self._event_reporter.device_failing)
         preparer = Preparer(
-            claims=ApiReader(api),
+            api=api,
             hardware=self._cards,
             journal=self._journal,
             cdi=cdi,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 from dra_driver.kube.events import EventType, Recorder
@@ -77,6 +78,11 @@ class EventReporter:
         """Claims that could not be recovered, each by its UID."""
         for uid, error in failed.items():
             self.warning(RECOVERY_FAILED, f"claim with UID {uid}: {error}")
+
+    def journal_damaged(self, damaged: Path) -> None:
+        """The journal has moved its file to `damaged`, for a person to examine."""
+        note = f"the journal was damaged and is rebuilt; the damaged file is {damaged}"
+        self.warning(JOURNAL_DAMAGED, note)
 
     def _record(self, regarding: Object, kind: EventType, reason: str, note: str) -> None:
         self._recorder.record(regarding, kind=kind, reason=reason, note=note, action=_ACTION)

@@ -110,7 +110,6 @@ class Machine:
             minor=function.minor,
             model=queried.model,
             uuid=queried.uuid,
-            serial=queried.serial or "",
             memory_mib=queried.memory_mib,
             driver_version=driver_version or queried.driver_version or "",
             ecc=queried.ecc,

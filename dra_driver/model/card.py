@@ -69,7 +69,6 @@ class Card:
     minor: int
     model: str
     uuid: str
-    serial: str
     memory_mib: int
     driver_version: str
     ecc: Ecc | None

@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from dra_driver.kube.api import Api
 from dra_driver.kube.errors import KubeError
-from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
-from dra_driver.node.ports import ClaimReader
+from dra_driver.kube.resources import Resource
+from dra_driver.model.claims.claim import Object
+from dra_driver.node.ports import ObjectReader
 from dra_driver.util.backoff import Backoff
 
 logger = logging.getLogger(__name__)
@@ -24,49 +23,27 @@ Clock = Callable[[], float]
 Pause = Callable[[float], None]
 
 
-class ApiReader:
-    """Claims and pods, each read when it is needed: the agent may not list them."""
-
-    def __init__(self, api: Api) -> None:
-        self._api = api
-
-    def get_claim(self, namespace: str, name: str) -> dict[str, Any]:
-        """As `ClaimReader`."""
-        return self._api.get(RESOURCE_CLAIMS, name, namespace=namespace)
-
-    def get_pod(self, namespace: str, name: str) -> dict[str, Any]:
-        """As `ClaimReader`."""
-        return self._api.get(PODS, name, namespace=namespace)
-
-
 class RetryingReader:
-    """A `ClaimReader` that repeats a read when the server requests that (429, 503), after the pause
-    in the server's answer. Raises the last error when the time limit is over.
+    """Repeats a read when the server requests that (429, 503), after the pause in the server's
+    answer. Raises the last error when the time limit is over.
 
     Create one for each call of the kubelet: all its reads share the time limit. Thread-safe.
     """
 
     def __init__(
-        self, reader: ClaimReader, *, clock: Clock = time.monotonic, pause: Pause = time.sleep
+        self, api: ObjectReader, *, clock: Clock = time.monotonic, pause: Pause = time.sleep
     ) -> None:
-        self._reader = reader
+        self._api = api
         self._clock = clock
         self._pause = pause
         self._end = clock() + _SECONDS
 
-    def get_claim(self, namespace: str, name: str) -> dict[str, Any]:
-        """As `ClaimReader`."""
-        return self._repeat(partial(self._reader.get_claim, namespace, name))
-
-    def get_pod(self, namespace: str, name: str) -> dict[str, Any]:
-        """As `ClaimReader`."""
-        return self._repeat(partial(self._reader.get_pod, namespace, name))
-
-    def _repeat(self, read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
+        """As `ObjectReader`."""
         backoff = Backoff(first=0.2, longest=5.0)
         while True:
             try:
-                return read()
+                return self._api.get(resource, name, namespace=namespace)
             except KubeError as error:
                 if error.retry_after is None:
                     raise

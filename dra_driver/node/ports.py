@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
+from dra_driver.kube.resources import Resource
 from dra_driver.model.card import Card
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.pci import PciAddress
 
 
-class ClaimReader(Protocol):
-    """Reads from the API server; objects are plain dicts.
+class ObjectReader(Protocol):
+    """Reads claims and pods from the API server, each when it is needed: the agent may not list
+    them. `dra_driver.kube.api.ObjectApi` is one."""
 
-    Both methods raise `dra_driver.kube.errors.NotFound` or another KubeError.
-    """
-
-    def get_claim(self, namespace: str, name: str) -> dict[str, Any]:
-        """The ResourceClaim (resource.k8s.io/v1) as it is now."""
-
-    def get_pod(self, namespace: str, name: str) -> dict[str, Any]:
-        """The Pod as it is now."""
+    def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
+        """The object as it is now. Raises `dra_driver.kube.errors.NotFound` or another
+        KubeError."""
 
 
 class IsCancelled(Protocol):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from dra_driver.kube.errors import NotFound
+from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.claims.claim_device import ClaimDevice
 from dra_driver.model.errors import GcuError, Refused
@@ -27,7 +28,7 @@ from dra_driver.node.claims.recreated import OnRecreated
 from dra_driver.node.locks import Locks
 from dra_driver.node.modes.driver import ModeDriver
 from dra_driver.node.plan import planned_devices
-from dra_driver.node.ports import ClaimReader, Hardware, IsCancelled
+from dra_driver.node.ports import Hardware, IsCancelled, ObjectReader
 from dra_driver.node.results import ErrorsInto, in_parallel
 from dra_driver.node.visibility.other_claims import others_to_read
 from dra_driver.node.visibility.visible_cards import Call, resolve_visible_cards
@@ -50,7 +51,7 @@ class Preparer:
     def __init__(
         self,
         *,
-        claims: ClaimReader,
+        api: ObjectReader,
         hardware: Hardware,
         journal: Journal,
         cdi: CdiDirectory,
@@ -65,9 +66,8 @@ class Preparer:
         pause: Pause = time.sleep,
     ) -> None:
         """`clock` (seconds) and `pause` are for reads from the API server that are repeated."""
-        self._claims = claims
         self._on_prepared = on_prepared
-        self._retrying = partial(RetryingReader, claims, clock=clock, pause=pause)
+        self._retrying = partial(RetryingReader, api, clock=clock, pause=pause)
         self._locks = locks
         self._journal = journal
         self._node = node_name
@@ -138,7 +138,7 @@ class Preparer:
         unprepared: dict[str, GcuError | None] = dict.fromkeys(ref.uid for ref in refs)
         return unprepared | in_parallel(slow) | failed
 
-    def _fetch_and_plan(self, call: Call, ledger: Ledger, reader: ClaimReader) -> None:
+    def _fetch_and_plan(self, call: Call, ledger: Ledger, reader: ObjectReader) -> None:
         """Read the claims, and sort them into `held`, `planned` and `failed`."""
         held = {
             uid: held
@@ -163,7 +163,7 @@ class Preparer:
                     call.planned[uid] = planned_devices(claim, ref, pool=self._pool)
 
     def _resolve_visible_cards(
-        self, call: Call, ledger: Ledger, reader: ClaimReader
+        self, call: Call, ledger: Ledger, reader: ObjectReader
     ) -> dict[str, PreparedDevices]:
         failed: dict[str, GcuError] = {}
         with ErrorsInto(failed, ""):
@@ -187,9 +187,9 @@ def _answer(ref: ClaimRef, result: PreparedDevices | GcuError) -> Prepared | Gcu
     )
 
 
-def _read(reader: ClaimReader, ref: ClaimRef) -> Object:
+def _read(reader: ObjectReader, ref: ClaimRef) -> Object:
     check_id(ref.uid, "UID")
-    return reader.get_claim(ref.namespace, ref.name)
+    return reader.get(RESOURCE_CLAIMS, ref.name, namespace=ref.namespace)
 
 
 def _explained(ref: ClaimRef, error: GcuError) -> GcuError:

@@ -18,7 +18,6 @@ def card(bus: int) -> Card:
         minor=0,
         model="S60",
         uuid=f"TPUA100000{bus:02}",
-        serial="A1",
         memory_mib=42976,
         driver_version="1.5.20260710",
         ecc=Ecc(current=True, pending=True),

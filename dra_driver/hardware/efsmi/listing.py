@@ -14,10 +14,9 @@ _INDEX = re.compile(r"[0-9]{1,4}")
 
 @dataclass(frozen=True, slots=True)
 class ListedCard:
-    """One row: efsmi's index, the serial number, the PCI address and the card's uuid."""
+    """One row: efsmi's index, the PCI address and the card's uuid."""
 
     index: int
-    serial: str
     address: PciAddress
     uuid: str
 
@@ -43,5 +42,5 @@ def _row(fields: list[str]) -> ListedCard | None:
             address = PciAddress.parse(field)
         except InvalidValue:
             continue
-        return ListedCard(int(fields[0]), fields[1], address, fields[-1])
+        return ListedCard(int(fields[0]), address, fields[-1])
     return None

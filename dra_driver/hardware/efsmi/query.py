@@ -35,7 +35,6 @@ class QueriedCard:
     address: PciAddress | None
     model: str | None
     uuid: str | None
-    serial: str | None
     memory_mib: int | None
     driver_version: str | None
     healthy: bool | None
@@ -133,7 +132,6 @@ def _card(index: int, values: Values) -> QueriedCard:
         address=read.address("PCIe Info"),
         model=(name.removeprefix("Enflame").strip() or None) if name else None,
         uuid=read.text("Device Info", "Dev UUID"),
-        serial=read.text("Device Info", "Dev SN"),
         memory_mib=read.mebibytes("Device Mem Info", memory),
         driver_version=read.text("Driver Info", "Ver"),
         healthy=read.flag("Device Info", "Health"),

@@ -77,27 +77,23 @@ class ContainerAllocation:
 class Orphan:
     """Devices of an ended claim that could not be destroyed, because their card failed. Its pod
     does not wait for them, and the claim itself may have been allocated anew meanwhile: so this has
-    a `uid` of its own. Of a grant, `namespace` is empty and `name` its UID."""
+    a `uid` of its own."""
 
     namespace: str
     name: str
     uid: str
 
     @classmethod
-    def of(cls, owner: Owner, known: Container[str]) -> Orphan:
+    def of(cls, owner: ClaimRef, known: Container[str]) -> Orphan:
         """Another one than those whose UIDs are `known`."""
         digest = hashlib.sha256(owner.uid.encode()).hexdigest()[:24]
         uids = (f"left-{digest}-{number}" for number in count(1))
         uid = next(uid for uid in uids if uid not in known)
-        if isinstance(owner, ContainerAllocation):
-            return cls("", owner.uid, uid)
         return cls(owner.namespace, owner.name, uid)
 
     @property
     def title(self) -> str:
         """For people."""
-        if not self.namespace:
-            return f"what {self.name} left"
         return f"what claim {self.namespace}/{self.name} left"
 
     @property

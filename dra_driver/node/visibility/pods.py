@@ -12,14 +12,15 @@ from functools import partial
 from typing import Any
 
 from dra_driver.kube.errors import NotFound
+from dra_driver.kube.resources import PODS
 from dra_driver.model.claims.claim import ClaimRef, Object, reserved_for
 from dra_driver.model.errors import GcuError
-from dra_driver.node.ports import ClaimReader
+from dra_driver.node.ports import ObjectReader
 from dra_driver.node.results import in_parallel
 
 
 def find_pods(
-    refs: Iterable[ClaimRef], claims: Iterable[Object], reader: ClaimReader, node: str
+    refs: Iterable[ClaimRef], claims: Iterable[Object], reader: ObjectReader, node: str
 ) -> list[Object]:
     """The pods on this node that use all of `refs`; `claims` are those that were read.
 
@@ -32,7 +33,10 @@ def find_pods(
         for namespace in sorted(namespaces)
         for name, uid in sorted(_pods(claims))
     }
-    steps = {key: partial(reader.get_pod, *consumer[:2]) for key, consumer in consumers.items()}
+    steps = {
+        key: partial(reader.get, PODS, name, namespace=namespace)
+        for key, (namespace, name, _) in consumers.items()
+    }
     found = in_parallel(steps)
     pods = []
     for key, pod in found.items():

@@ -18,7 +18,7 @@ from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.mode import Mode
 from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim, State
 from dra_driver.node.checkpoint.records import PreparedDevice, PreparedDevices
-from dra_driver.node.ports import ClaimReader
+from dra_driver.node.ports import ObjectReader
 from dra_driver.node.visibility.other_claims import may_use_others
 from dra_driver.node.visibility.pods import claim_names, find_pods, title
 
@@ -43,7 +43,7 @@ class Call:
 
 
 def resolve_visible_cards(
-    call: Call, reader: ClaimReader, ledger: Ledger, node: str
+    call: Call, reader: ObjectReader, ledger: Ledger, node: str
 ) -> dict[str, PreparedDevices]:
     """The planned devices with their `visible_cards`; claims for which that fails go to `failed`.
 

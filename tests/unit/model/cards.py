@@ -11,7 +11,6 @@ CARD = Card(
     minor=3,
     model="S60",
     uuid="TPUA10000001",
-    serial="A1B2C30410001",
     memory_mib=42976,
     driver_version="1.5.20260710",
     ecc=Ecc(current=True, pending=True),

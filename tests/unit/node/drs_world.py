@@ -52,7 +52,6 @@ class SimulatedCards:
             minor=state.minor,
             model=state.model,
             uuid=state.uuid,
-            serial=state.serial,
             memory_mib=state.form.memory_mib,
             driver_version="1.5",
             ecc=Ecc(state.ecc_current == "Enable", state.ecc_pending == "Enable"),

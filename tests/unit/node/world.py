@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dra_driver.kube.errors import KubeError, NotFound
+from dra_driver.kube.resources import PODS, Resource
 from dra_driver.model.card import Card, DeviceNode
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.devices.device import device_name
@@ -40,7 +41,6 @@ def card(address: PciAddress, minor: int) -> Card:
         minor=minor,
         model="S60",
         uuid=f"TPUH{minor:08}",
-        serial="A1",
         memory_mib=42976,
         driver_version="1.4.0",
         ecc=None,
@@ -96,6 +96,9 @@ class Api:
     pods: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     reads: list[str] = field(default_factory=list)
     errors: list[KubeError] = field(default_factory=list)
+
+    def get(self, resource: Resource, name: str, *, namespace: str = "") -> dict[str, Any]:
+        return (self.get_pod if resource is PODS else self.get_claim)(namespace, name)
 
     def get_claim(self, namespace: str, name: str) -> dict[str, Any]:
         self._read(f"claim {name}")
@@ -213,7 +216,7 @@ class World:
         cdi = CdiDirectory(self.root / "cdi", effects=effects)
         locks = Locks(self.root / "state" / "locks", take=self.take)
         preparer = Preparer(
-            claims=self.api,
+            api=self.api,
             hardware=self.hardware(),
             journal=journal,
             cdi=cdi,

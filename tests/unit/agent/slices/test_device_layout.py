@@ -32,7 +32,6 @@ def card(*problems: Problem, memory_mib: int = 42976) -> Card:
         minor=0,
         model="S60",
         uuid="TPU1",
-        serial="S1",
         memory_mib=memory_mib,
         driver_version="1.5",
         ecc=None,

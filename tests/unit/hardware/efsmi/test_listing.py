@@ -8,8 +8,8 @@ from dra_driver.hardware.efsmi.listing import ListedCard, parse_list
 from dra_driver.model.pci import PciAddress
 from tests.unit.efsmi_outputs import BANNER, INSTANCE_ROW, LIST
 
-FIRST = ListedCard(0, "A1B2C30410001", PciAddress(0, 0x0D, 0, 0), "TPUA10000001")
-SECOND = ListedCard(1, "A1B2C30410002", PciAddress(0, 0x0F, 0, 0), "TPUA10000002")
+FIRST = ListedCard(0, PciAddress(0, 0x0D, 0, 0), "TPUA10000001")
+SECOND = ListedCard(1, PciAddress(0, 0x0F, 0, 0), "TPUA10000002")
 ROW = LIST.splitlines()[2]
 
 

@@ -110,7 +110,7 @@ def test_numa_node_0_is_a_node() -> None:
 
 
 def test_what_changes_at_a_reboot_is_not_published() -> None:
-    moved = replace(CARD, index=0, minor=7, serial="other", ecc=Ecc(current=False, pending=False))
+    moved = replace(CARD, index=0, minor=7, ecc=Ecc(current=False, pending=False))
     assert whole(moved) == whole(CARD)
 
 

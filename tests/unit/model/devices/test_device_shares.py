@@ -24,7 +24,6 @@ CARD = Card(
     minor=0,
     model="S60",
     uuid="TPUA10000001",
-    serial="A1",
     memory_mib=42976,
     driver_version="1.5.20260710",
     ecc=None,
