@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any, Final, TypedDict
+from typing import Any, Final
 
 from dra_driver.kube.api import Api, Change
 from dra_driver.kube.decode import Typed
@@ -15,31 +15,12 @@ from dra_driver.model.claims.claim import Object
 _AGENTS: Final = "app.kubernetes.io/name=gcu-dra-driver,app.kubernetes.io/component=agent"
 
 
-class _Metadata(TypedDict, total=False):
-    name: str
-    uid: str
-    resourceVersion: str
-
-
-class _Spec(TypedDict, total=False):
-    nodeName: str
-    runtimeClassName: str
-
-
-class _Container(TypedDict, total=False):
-    state: dict[str, Any]
-
-
-class _Status(TypedDict, total=False):
-    containerStatuses: list[_Container]
-
-
-class AgentPod(TypedDict, total=False):
-    """What is read of an agent's pod: there is one for each node."""
-
-    metadata: _Metadata
-    spec: _Spec
-    status: _Status
+AGENT_POD: Final = {
+    "metadata": {"name": str, "uid": str, "resourceVersion": str},
+    "spec": {"nodeName": str, "runtimeClassName": str},
+    "status": {"containerStatuses": [{"state": dict[str, Any]}]},
+}
+"""What is read of an agent's pod: there is one for each node."""
 
 
 class RunningAgents:
@@ -93,7 +74,7 @@ def agents_reflector(api: Api, namespace: str, agents: RunningAgents) -> Reflect
         agents,
         namespace=namespace,
         label_selector=_AGENTS,
-        decoder=Typed(AgentPod),
+        decoder=Typed(AGENT_POD),
     )
 
 

@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final, TypedDict
+from typing import Any, Final
 
 from controller.agents import RunningAgents
 from controller.leaderelection.fence import Fence
@@ -30,19 +30,7 @@ _DELAY: Final = 30.0
 """Seconds without an agent's container after which a node's slices are deleted, as a kubelet
 waits."""
 
-
-class _Pool(TypedDict, total=False):
-    name: str
-
-
-class _Spec(TypedDict, total=False):
-    nodeName: str
-    pool: _Pool
-
-
-class _Slice(TypedDict, total=False):
-    metadata: dict[str, Any]
-    spec: _Spec
+_SLICE: Final = {"metadata": dict[str, Any], "spec": {"nodeName": str, "pool": {"name": str}}}
 
 
 class SliceCleaner(Background):
@@ -100,7 +88,7 @@ class SliceCleaner(Background):
 
     def _listed(self) -> set[str]:
         slices = self._api.list(
-            RESOURCE_SLICES, field_selector=f"spec.driver={DRIVER}", decoder=Typed(_Slice)
+            RESOURCE_SLICES, field_selector=f"spec.driver={DRIVER}", decoder=Typed(_SLICE)
         ).items
         hidden = (each["spec"] for each in slices if not each["spec"].get("nodeName"))
         return {spec["pool"]["name"].removeprefix(f"{DRIVER}/") for spec in hidden}

@@ -75,9 +75,6 @@ class AllocatedDevices:
         """What is allocated of the device; None if nothing is."""
         return self._used.get(device.pool, _NOTHING).get(device.name)
 
-    def holds(self, device: DeviceId) -> bool:
-        return self.use(device) is not None
-
     def names_of_card(self, pool: str, card: str) -> list[str]:
         """Names of allocated devices that name the card, whether they are published or not."""
         names = self._used.get(pool, _NOTHING)

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from dra_driver.model.quantity import parse_quantity
+from dra_driver.model.quantity import format_binary, parse_quantity
 
 NANO = 10**9
-_BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +30,7 @@ class Amount:
     @classmethod
     def whole(cls, units: int) -> Amount:
         """As upstream writes what it has rounded: with the largest binary suffix."""
-        number, power = units, 0
-        while number and number % 1024 == 0 and power < len(_BINARY) - 1:
-            number, power = number // 1024, power + 1
-        return cls(units * NANO, f"{number}{_BINARY[power]}")
+        return cls(units * NANO, format_binary(units))
 
     @property
     def units(self) -> int:

@@ -1,27 +1,13 @@
-"""The fields that the controller reads of each kind of object; all others are skipped unread.
-
-Each model is written as the object is: a field, and its type or its fields. A list has the type of
-its items. A claim that is written back has all its fields: `controller.informers.decoders`.
-"""
+"""The fields that the controller reads of each kind of object (`dra_driver.kube.decode.Typed`). A
+claim that is written back has all its fields: `controller.informers.decoders`."""
 
 from __future__ import annotations
 
-from typing import Any, Final, TypedDict
+from typing import Any, Final
 
 import msgspec
 
 from dra_driver.model.names import ANNOTATION_CARDS
-
-
-def _model(fields: Any) -> Any:
-    """A TypedDict of these fields, none of them required, for msgspec."""
-    if isinstance(fields, list):
-        return list[_model(fields[0])]  # type: ignore[misc]  # made while the program runs
-    if isinstance(fields, dict):
-        make: Any = TypedDict
-        return make("Fields", {name: _model(each) for name, each in fields.items()}, total=False)
-    return fields
-
 
 _QUANTITIES: Final = dict[str, str]
 _IDENTITY: Final = {"name": str, "uid": str, "resourceVersion": str, "deletionTimestamp": str}
@@ -37,126 +23,116 @@ _CONTAINER_STATUSES: Final = [
 ]
 
 # core/v1
-POD: Final = _model(
-    {
-        "metadata": _NAMESPACED | {"creationTimestamp": str, "ownerReferences": _OWNERS},
-        "spec": {
-            "affinity": {"nodeAffinity": dict[str, Any]},
-            "containers": _CONTAINERS,
-            "ephemeralContainers": [{"name": str, "env": _VARIABLES}],
-            "initContainers": _CONTAINERS,
-            "nodeName": str,
-            "nodeSelector": dict[str, str],
-            "overhead": _QUANTITIES,
-            "priority": int,
-            "resourceClaims": [
-                {"name": str, "resourceClaimName": str, "resourceClaimTemplateName": str}
-            ],
-            "resources": _RESOURCES,
-            "runtimeClassName": str,
-            "schedulingGates": [{"name": str}],
-            "tolerations": [dict[str, Any]],
-            "volumes": [
-                {
-                    "name": str,
-                    "persistentVolumeClaim": {"claimName": str},
-                    "ephemeral": {"volumeClaimTemplate": {}},  # the same
-                    "hostPath": {"path": str},
-                }
-            ],
-        },
-        "status": {
-            "allocatedResources": _QUANTITIES,
-            "conditions": [{"type": str, "status": str, "reason": str, "message": str}],
-            "containerStatuses": _CONTAINER_STATUSES,
-            "initContainerStatuses": _CONTAINER_STATUSES,
-            "extendedResourceClaimStatus": {"resourceClaimName": str},
-            "nominatedNodeName": str,
-            "phase": str,
-            "resourceClaimStatuses": [dict[str, str]],
-            "resources": _RESOURCES,
-        },
-    }
-)
-NODE: Final = _model(
-    {
-        "metadata": _IDENTITY | {"labels": dict[str, str], "annotations": {ANNOTATION_CARDS: str}},
-        "spec": {"taints": [dict[str, Any]], "unschedulable": bool},
-        "status": {
-            "allocatable": _QUANTITIES,
-            "conditions": [{"type": str, "status": str}],
-            "nodeInfo": {"kubeletVersion": str},
-        },
-    }
-)
+POD: Final = {
+    "metadata": _NAMESPACED | {"creationTimestamp": str, "ownerReferences": _OWNERS},
+    "spec": {
+        "affinity": {"nodeAffinity": dict[str, Any]},
+        "containers": _CONTAINERS,
+        "ephemeralContainers": [{"name": str, "env": _VARIABLES}],
+        "initContainers": _CONTAINERS,
+        "nodeName": str,
+        "nodeSelector": dict[str, str],
+        "overhead": _QUANTITIES,
+        "priority": int,
+        "resourceClaims": [
+            {"name": str, "resourceClaimName": str, "resourceClaimTemplateName": str}
+        ],
+        "resources": _RESOURCES,
+        "runtimeClassName": str,
+        "schedulingGates": [{"name": str}],
+        "tolerations": [dict[str, Any]],
+        "volumes": [
+            {
+                "name": str,
+                "persistentVolumeClaim": {"claimName": str},
+                "ephemeral": {"volumeClaimTemplate": {}},  # the same
+                "hostPath": {"path": str},
+            }
+        ],
+    },
+    "status": {
+        "allocatedResources": _QUANTITIES,
+        "conditions": [{"type": str, "status": str, "reason": str, "message": str}],
+        "containerStatuses": _CONTAINER_STATUSES,
+        "initContainerStatuses": _CONTAINER_STATUSES,
+        "extendedResourceClaimStatus": {"resourceClaimName": str},
+        "nominatedNodeName": str,
+        "phase": str,
+        "resourceClaimStatuses": [dict[str, str]],
+        "resources": _RESOURCES,
+    },
+}
+NODE: Final = {
+    "metadata": _IDENTITY | {"labels": dict[str, str], "annotations": {ANNOTATION_CARDS: str}},
+    "spec": {"taints": [dict[str, Any]], "unschedulable": bool},
+    "status": {
+        "allocatable": _QUANTITIES,
+        "conditions": [{"type": str, "status": str}],
+        "nodeInfo": {"kubeletVersion": str},
+    },
+}
 
 # resource.k8s.io/v1
-CLAIM_IN_USE: Final = _model(
-    {
-        "metadata": _NAMESPACED
-        | {
-            "ownerReferences": _OWNERS,
-            # Who wrote the allocation: controller/cache/claims.py.
-            "managedFields": [
-                {
-                    "manager": str,
-                    "subresource": str,
-                    "fieldsV1": {"f:status": {"f:allocation": dict[str, Any]}},
-                }
-            ],
-        },
-        "spec": {"devices": {"requests": [dict[str, Any]]}},
-        "status": {
-            "allocation": {
-                "devices": {
-                    "config": [
-                        {
-                            "opaque": {
-                                "driver": str,
-                                "parameters": {"size": int, "slices": int},
-                            },
-                            "requests": [str],
-                        }
-                    ],
-                    "results": [
-                        {
-                            "adminAccess": bool,
-                            "consumedCapacity": _QUANTITIES,
-                            "device": str,
+CLAIM_IN_USE: Final = {
+    "metadata": _NAMESPACED
+    | {
+        "ownerReferences": _OWNERS,
+        # Who wrote the allocation: controller/cache/claims.py.
+        "managedFields": [
+            {
+                "manager": str,
+                "subresource": str,
+                "fieldsV1": {"f:status": {"f:allocation": dict[str, Any]}},
+            }
+        ],
+    },
+    "spec": {"devices": {"requests": [dict[str, Any]]}},
+    "status": {
+        "allocation": {
+            "devices": {
+                "config": [
+                    {
+                        "opaque": {
                             "driver": str,
-                            "pool": str,
-                            "request": str,
-                            "shareID": str,
-                        }
-                    ],
-                },
-                "nodeSelector": dict[str, Any],
+                            "parameters": {"size": int, "slices": int},
+                        },
+                        "requests": [str],
+                    }
+                ],
+                "results": [
+                    {
+                        "adminAccess": bool,
+                        "consumedCapacity": _QUANTITIES,
+                        "device": str,
+                        "driver": str,
+                        "pool": str,
+                        "request": str,
+                        "shareID": str,
+                    }
+                ],
             },
-            "reservedFor": [{"name": str, "uid": str}],
+            "nodeSelector": dict[str, Any],
         },
-    }
-)
-SLICE: Final = _model(
-    {
-        "metadata": _IDENTITY,
-        "spec": {
-            "allNodes": bool,
-            "devices": msgspec.Raw,
-            "driver": str,
-            "nodeName": str,
-            "perDeviceNodeSelection": bool,
-            "pool": {"name": str, "generation": int, "resourceSliceCount": int},
-        },
-    }
-)
-DEVICE_CLASS: Final = _model({"metadata": _IDENTITY, "spec": dict[str, Any]})
-TAINT_RULE: Final = _model(
-    {
-        "metadata": _IDENTITY,
-        "spec": {
-            "deviceSelector": dict[str, Any],
-            "taint": {"key": str, "value": str, "effect": str},
-        },
-    }
-)
-CLAIM_TEMPLATE: Final = _model({"metadata": _NAMESPACED | {"labels": dict[str, str]}})
+        "reservedFor": [{"name": str, "uid": str}],
+    },
+}
+SLICE: Final = {
+    "metadata": _IDENTITY,
+    "spec": {
+        "allNodes": bool,
+        "devices": msgspec.Raw,
+        "driver": str,
+        "nodeName": str,
+        "perDeviceNodeSelection": bool,
+        "pool": {"name": str, "generation": int, "resourceSliceCount": int},
+    },
+}
+DEVICE_CLASS: Final = {"metadata": _IDENTITY, "spec": dict[str, Any]}
+TAINT_RULE: Final = {
+    "metadata": _IDENTITY,
+    "spec": {
+        "deviceSelector": dict[str, Any],
+        "taint": {"key": str, "value": str, "effect": str},
+    },
+}
+CLAIM_TEMPLATE: Final = {"metadata": _NAMESPACED | {"labels": dict[str, str]}}

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Final, TypedDict
+from typing import Final
 
 from controller.allocator.ownership import is_ours
 from controller.cache.cache import ClusterCache, Isolate, is_newer
@@ -39,18 +39,7 @@ logger = logging.getLogger(__name__)
 # with the term (413) is too large with an allocation, too.
 _REFUSALS: Final = frozenset({400, 403, 409, 413, 422})
 
-
-class _Metadata(TypedDict, total=False):
-    namespace: str
-    name: str
-    resourceVersion: str
-
-
-class _Version(TypedDict, total=False):
-    metadata: _Metadata
-
-
-VERSIONS: Final = Typed(_Version)
+VERSIONS: Final = Typed({"metadata": {"namespace": str, "name": str, "resourceVersion": str}})
 """Decodes what is read of each listed claim."""
 
 

@@ -49,18 +49,21 @@ class Whole:
 
 
 class Typed:
-    """Decodes the fields that `model` declares, a TypedDict, and gives plain dicts; `transform`
-    gives what is handed on of each. A field that is not declared is skipped unread.
+    """Decodes the fields that `model` has, and gives plain dicts; `transform` gives what is handed
+    on of each. All other fields are skipped unread.
+
+    The model is written as the object is: a field, and its type or its fields. A list has the type
+    of its items.
 
     An object that differs from the model is returned with all fields, so that its reader can set it
     aside by its name.
     """
 
     def __init__(
-        self, model: type[Any], transform: Callable[[Object], Object] = lambda obj: obj
+        self, model: Mapping[str, Any], transform: Callable[[Object], Object] = lambda obj: obj
     ) -> None:
-        self._model = model
-        self._decoder = msgspec.json.Decoder(model)
+        self._type = _type_of(model)
+        self._decoder = msgspec.json.Decoder(self._type)
         self._transform = transform
 
     def decode(self, text: Text) -> Object:
@@ -71,9 +74,19 @@ class Typed:
 
     def convert(self, obj: Object) -> Object:
         try:
-            return self._transform(msgspec.convert(obj, self._model))
+            return self._transform(msgspec.convert(obj, self._type))
         except (ValueError, LookupError, OverflowError):
             return obj
+
+
+def _type_of(fields: Any) -> Any:
+    """A TypedDict of these fields, none of them required, for msgspec."""
+    if isinstance(fields, list):
+        return list[_type_of(fields[0])]  # type: ignore[misc]  # made while the program runs
+    if isinstance(fields, Mapping):
+        make: Any = TypedDict
+        return make("Fields", {name: _type_of(each) for name, each in fields.items()}, total=False)
+    return fields
 
 
 WHOLE: Final = Whole()

@@ -55,20 +55,10 @@ def parse_quantity(text: str) -> Fraction:
     return away(number / _FINEST) * _FINEST
 
 
-def format_quantity(value: Fraction | int, *, binary: bool = False) -> str:
-    """The value in the canonical form in which the API server writes it back: no fraction, the
-    largest suffix; `binary` takes Ki, Mi, … from 1024 on (what is smaller has none of these).
-
-    Raises InvalidValue for what is finer than a nano, which the API cannot hold.
-    """
-    value = Fraction(value)
-    suffixes: dict[str, Fraction] = _DECIMAL
-    if binary and abs(value) >= 1024 and value.denominator == 1:
-        suffixes = {"": Fraction(1)} | {s: Fraction(size) for s, size in _BINARY.items()}
-    if value == 0:
-        return "0"
-    for suffix, size in reversed(suffixes.items()):
-        scaled = value / size
-        if scaled.denominator == 1:
-            return f"{scaled.numerator}{suffix}"
-    raise InvalidValue(f"{value} is finer than a quantity can say")
+def format_binary(value: int) -> str:
+    """The quantity in the canonical form in which the API server writes a binary one back: the
+    largest suffix of Ki, Mi, … without a fraction."""
+    for suffix, size in reversed(_BINARY.items()):
+        if value and value % size == 0:
+            return f"{value // size}{suffix}"
+    return str(value)

@@ -45,10 +45,6 @@ class NodeNumbers:
             self.number(name)
         return set_of_numbers(self._numbers[name] for name in names)
 
-    def all(self) -> NodeSet:
-        """Every node that has a number."""
-        return (1 << len(self._names)) - 1
-
     def names(self, nodes: NodeSet) -> Iterator[str]:
         return (self._names[number] for number in numbers(nodes))
 

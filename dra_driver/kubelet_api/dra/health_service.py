@@ -12,7 +12,7 @@ from typing import Final
 import grpc
 
 from dra_driver.kubelet_api.broadcaster import Broadcaster
-from dra_driver.kubelet_api.dra.health import DeviceHealth, HealthSource
+from dra_driver.kubelet_api.dra.health import DeviceHealth
 from dra_driver.kubelet_api.generated import dra_health_v1_pb2 as api
 from dra_driver.kubelet_api.rpc import Service
 
@@ -27,18 +27,14 @@ TIMEOUT: Final = 30
 default does not change it."""
 
 
-class HealthBroadcaster(Broadcaster[Sequence[DeviceHealth]]):
-    """The lists of `source`."""
-
-    def __init__(self, source: HealthSource, *, resend: float = TIMEOUT / 3) -> None:
-        """A list is sent again after `resend` seconds: two may get lost."""
-        super().__init__(source, what="the devices' health", resend=resend)
+RESEND: Final = TIMEOUT / 3
+"""Seconds after which a list is sent again: two may get lost."""
 
 
 class Servicer:
     """Translates lists into messages; the names are the API's."""
 
-    def __init__(self, broadcaster: HealthBroadcaster) -> None:
+    def __init__(self, broadcaster: Broadcaster[Sequence[DeviceHealth]]) -> None:
         self._broadcaster = broadcaster
 
     def NodeWatchResources(  # noqa: N802 (the API's name)

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from dra_driver.kubelet_api.broadcaster import STREAMS
+from dra_driver.kubelet_api.broadcaster import STREAMS, Broadcaster
 from dra_driver.kubelet_api.dra import health_service, registration, service
 from dra_driver.kubelet_api.dra.claim_service import CallObserver, ClaimService
 from dra_driver.kubelet_api.dra.handler import ClaimHandler
@@ -54,7 +54,7 @@ class KubeletPlugin:
     ) -> None:
         effects = effects or Effects()
         claims = ClaimService(handler, observer, effects)
-        broadcaster = health_service.HealthBroadcaster(health)
+        broadcaster = Broadcaster(health, what="the devices' health", resend=health_service.RESEND)
         self._clock = clock
         self._check_every = check_every
         self._broadcaster = broadcaster

@@ -12,7 +12,7 @@ from dra_driver.model.devices.topology import format_bridges
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
-from dra_driver.model.quantity import format_quantity
+from dra_driver.model.quantity import format_binary
 from dra_driver.model.version import semantic_version
 
 _NAME = re.compile(r"(whole|shared|drs)-([0-9a-f]{4,8})-([0-9a-f]{2})-([0-9a-f]{2})-([0-7])")
@@ -49,9 +49,7 @@ def whole_device(card: Card, *, allocator: str, sips: int | None = None) -> dict
     return {
         "name": device_name(Mode.WHOLE, card.address),
         "attributes": card_attributes(card, Mode.WHOLE, sips=sips),
-        "capacity": {
-            names.CAPACITY_MEMORY: {"value": format_quantity(card.memory_mib * 2**20, binary=True)}
-        },
+        "capacity": {names.CAPACITY_MEMORY: {"value": format_binary(card.memory_mib * 2**20)}},
         **exclusion(card, allocator=allocator),
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controller.agents import AgentPod, RunningAgents
+from controller.agents import AGENT_POD, RunningAgents
 from dra_driver.kube.api import Change
 from dra_driver.kube.decode import Typed
 from dra_driver.kube.encode import encode
@@ -11,7 +11,7 @@ from tests.unit.controller.test_slice_cleaner import agent
 
 
 def decoded(pod: Object) -> Object:
-    return Typed(AgentPod).decode(encode(pod))
+    return Typed(AGENT_POD).decode(encode(pod))
 
 
 def whole(node: str, *, running: bool = True) -> Object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, TypedDict
+from typing import Any
 
 import pytest
 
@@ -67,15 +67,7 @@ def depth(value: Any) -> int:
     return 1 + max(map(depth, children), default=0)
 
 
-class _Meta(TypedDict, total=False):
-    name: str
-
-
-class _Named(TypedDict, total=False):
-    metadata: _Meta
-
-
-NAMED = Typed(_Named)
+NAMED = Typed({"metadata": {"name": str}})
 NAMED_A = b'{"metadata": {"name": "a", "more": 1}, "spec": {"n": [1]}}'
 
 

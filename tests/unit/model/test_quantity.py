@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dra_driver.model.errors import InvalidValue
-from dra_driver.model.quantity import format_quantity, parse_quantity
+from dra_driver.model.quantity import format_binary, parse_quantity
 
 BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
 DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -104,57 +104,31 @@ def test_a_quantity_is_shorter_than_any_text() -> None:
 
 # From TestQuantityString of apimachinery 1.36.3: the canonical form, and another spelling.
 @pytest.mark.parametrize(
-    ("canonical", "other", "binary"),
+    ("canonical", "other"),
     [
-        ("1Gi", "1024Mi", True),
-        ("300Mi", "307200Ki", True),
-        ("6Ki", "6144", True),
-        ("1001Gi", "1025024Mi", True),
-        ("1Ti", "1024Gi", True),
-        ("1025", "1025", True),
-        ("1023", "1023", True),
-        ("5", "5000m", True),
-        ("500m", "0.5", True),
-        ("1234567m", "1234.567", True),
-        ("0", "0Gi", True),
-        ("144Gi", "147456Mi", True),
-        ("42976Mi", "44007424Ki", True),
-        ("1G", "1000M", False),
-        ("1m", "1000u", False),
-        ("1080m", "1.08", False),
-        ("1080m", "1080000000n", False),
-        ("1234567M", "1234567000k", False),
-        ("3k", "3000", False),
-        ("1024", "1Ki", False),
-        ("1n", "1n", False),
-        ("80u", "80000n", False),
-        ("1k", "1E3", False),
+        ("1Gi", "1024Mi"),
+        ("300Mi", "307200Ki"),
+        ("6Ki", "6144"),
+        ("1001Gi", "1025024Mi"),
+        ("1Ti", "1024Gi"),
+        ("1025", "1025"),
+        ("1023", "1023"),
+        ("5", "5000m"),
+        ("0", "0Gi"),
+        ("144Gi", "147456Mi"),
+        ("42976Mi", "44007424Ki"),
     ],
 )
 @pytest.mark.parametrize("sign", ["", "-"])
-def test_the_form_that_the_server_writes_back(
-    canonical: str, other: str, binary: bool, sign: str
-) -> None:
+def test_the_form_that_the_server_writes_back(canonical: str, other: str, sign: str) -> None:
     value = parse_quantity(f"{sign}{other}")
-    assert format_quantity(value, binary=binary) == (f"{sign}{canonical}" if value else "0")
+    assert format_binary(int(value)) == (f"{sign}{canonical}" if value else "0")
     assert parse_quantity(f"{sign}{canonical}") == value
 
 
-@given(st.fractions(max_denominator=1).map(lambda n: n / 10**9), st.booleans())
-def test_what_is_written_can_be_read(value: Fraction, binary: bool) -> None:
-    assert parse_quantity(format_quantity(value, binary=binary)) == value
-
-
-@given(st.integers(-(2**63) + 1, 2**63 - 1), st.booleans())
-def test_no_larger_suffix_would_do(value: int, binary: bool) -> None:
-    text = format_quantity(value, binary=binary)
-    number = int(text.rstrip("KMGTPEikmun"))
-    if binary and abs(value) >= 1024 and not text.endswith("Ei"):
-        assert number % 1024
-    elif value and not binary and not text.endswith("E"):
-        assert number % 1000
-
-
-def test_finer_than_a_nano_cannot_be_written() -> None:
-    with pytest.raises(InvalidValue, match="finer than a quantity"):
-        format_quantity(Fraction(1, 10**10))
+@given(st.integers(-(2**63) + 1, 2**63 - 1))
+def test_what_is_written_can_be_read_and_no_larger_suffix_would_do(value: int) -> None:
+    text = format_binary(value)
+    assert parse_quantity(text) == value
+    if value and not text.endswith("Ei"):
+        assert int(text.rstrip("KMGTPEi")) % 1024

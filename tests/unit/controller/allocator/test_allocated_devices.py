@@ -50,7 +50,7 @@ def test_shares_add_up_and_are_taken_back() -> None:
     assert use.consumed == {"slices": 5 * NANO}
     assert use.shares == {frozenset({("slices", 2 * NANO)}): 2, frozenset({("slices", NANO)}): 1}
     for hold in (SHARE, other, SHARE):
-        assert allocated.holds(DEVICE)
+        assert allocated.use(DEVICE)
         allocated.remove(hold)
     assert allocated.use(DEVICE) is None
 

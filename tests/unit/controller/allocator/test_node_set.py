@@ -32,13 +32,6 @@ def test_the_numbers_of_new_names_are_not_by_chance() -> None:
     assert [nodes.name(number) for number in range(100)] == [f"n{n:03}" for n in range(100)]
 
 
-def test_all_nodes() -> None:
-    nodes = NodeNumbers()
-    assert nodes.all() == 0
-    some = nodes.set_of([f"n{number}" for number in range(9)])
-    assert nodes.all() == some
-
-
 def test_nodes_are_numbered_anew_when_most_numbers_are_of_nodes_that_are_gone() -> None:
     nodes = NodeNumbers()
     left = frozenset({"n0", "n9999"})

@@ -38,12 +38,12 @@ def held() -> Object:
 
 def test_holdings_follow_the_claims(cache: ClusterCache) -> None:
     cache.apply(RESOURCE_CLAIMS, Change.ADDED, at(1, held()))
-    assert cache.state().allocated.holds(CARD)
+    assert cache.state().allocated.use(CARD)
     cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, at(2, claim("c")))
-    assert not cache.state().allocated.holds(CARD)
+    assert not cache.state().allocated.use(CARD)
     cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, at(3, held()))
     cache.apply(RESOURCE_CLAIMS, Change.DELETED, at(4, held()))
-    assert not cache.state().allocated.holds(CARD)
+    assert not cache.state().allocated.use(CARD)
 
 
 def test_an_older_version_is_not_let_in(cache: ClusterCache) -> None:
@@ -51,7 +51,7 @@ def test_an_older_version_is_not_let_in(cache: ClusterCache) -> None:
     cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, at(10, held()))
     assert cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, at(9, claim("c"))) is None
     assert list(cache.replace(RESOURCE_CLAIMS, [at(9, claim("c"))])) == []
-    assert cache.state().allocated.holds(CARD)
+    assert cache.state().allocated.use(CARD)
 
 
 def test_versions_are_numbers(cache: ClusterCache) -> None:
@@ -72,7 +72,7 @@ def test_a_list_tells_what_vanished(cache: ClusterCache) -> None:
     cache.apply(RESOURCE_CLAIMS, Change.ADDED, at(1, held()))
     [change] = cache.replace(RESOURCE_CLAIMS, [])
     assert (change.old is not None, change.new) == (True, None)
-    assert not cache.state().allocated.holds(CARD)
+    assert not cache.state().allocated.use(CARD)
 
 
 def test_what_is_gone_is_not_brought_back_by_what_was_read_before(cache: ClusterCache) -> None:
@@ -80,10 +80,10 @@ def test_what_is_gone_is_not_brought_back_by_what_was_read_before(cache: Cluster
     cache.apply(RESOURCE_CLAIMS, Change.ADDED, at(1, held()))
     cache.apply(RESOURCE_CLAIMS, Change.DELETED, at(3, held()))
     assert cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, at(2, held())) is None
-    assert not cache.state().allocated.holds(CARD)
+    assert not cache.state().allocated.use(CARD)
     cache.apply(RESOURCE_CLAIMS, Change.ADDED, at(4, held(), uid="another"))
     assert cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, at(2, claim("c"))) is None
-    assert cache.state().allocated.holds(CARD)
+    assert cache.state().allocated.use(CARD)
 
 
 @pytest.mark.parametrize("listed", [False, True])
@@ -95,7 +95,7 @@ def test_what_its_watch_tells_again_is_there(cache: ClusterCache, listed: bool) 
         cache.replace(RESOURCE_CLAIMS, [at(2, held())])
     else:
         cache.apply(RESOURCE_CLAIMS, Change.ADDED, at(2, held()))
-    assert cache.state().allocated.holds(CARD)
+    assert cache.state().allocated.use(CARD)
 
 
 def test_no_more_is_remembered_of_what_is_gone_than_is_needed() -> None:
@@ -229,20 +229,20 @@ def test_of_two_claims_of_one_name_each_is_assumed_and_forgotten_by_itself(
     cache.assume(at(1, held(), "first"))
     cache.apply(RESOURCE_CLAIMS, Change.ADDED, at(2, claim("c"), "second"))
     cache.assume(at(2, allocated("c", "a", other.name), "second"))
-    assert cache.state().allocated.holds(CARD)
-    assert cache.state().allocated.holds(other)
+    assert cache.state().allocated.use(CARD)
+    assert cache.state().allocated.use(other)
     cache.forget(at(1, held(), "first"))
-    assert not cache.state().allocated.holds(CARD)
-    assert cache.state().allocated.holds(other)
+    assert not cache.state().allocated.use(CARD)
+    assert cache.state().allocated.use(other)
     cache.forget(at(2, held(), "second"))
-    assert not cache.state().allocated.holds(other)
+    assert not cache.state().allocated.use(other)
 
 
 def test_no_word_of_an_older_object_replaces_a_newer_one_of_its_name(cache: ClusterCache) -> None:
     cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, at(7, held(), "second"))
     assert cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, at(5, claim("c"), "first")) is None
     assert cache.apply(RESOURCE_CLAIMS, Change.DELETED, at(6, claim("c"), "first")) is None
-    assert cache.state().allocated.holds(CARD)
+    assert cache.state().allocated.use(CARD)
 
 
 def test_a_list_tells_of_what_has_the_name_of_another_object(cache: ClusterCache) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,11 @@ from typing import Any
 import grpc
 import pytest
 
-from dra_driver.kubelet_api.broadcaster import STREAMS
+from dra_driver.kubelet_api.broadcaster import STREAMS, Broadcaster
 from dra_driver.kubelet_api.dra import health_service
 from dra_driver.kubelet_api.dra import service as service_v1
 from dra_driver.kubelet_api.dra.claim_service import ClaimService
 from dra_driver.kubelet_api.dra.health import DeviceHealth, Health
-from dra_driver.kubelet_api.dra.health_service import HealthBroadcaster
 from dra_driver.kubelet_api.rpc import Service
 from dra_driver.kubelet_api.server import UnixServer
 from dra_driver.model.effects import Effects
@@ -42,7 +41,9 @@ class Node:
     def __init__(self, folder: Path, *, resend: float = LONG) -> None:
         self.path = folder / "dra.sock"
         self.devices: list[DeviceHealth] = [GOOD]
-        self.feed = HealthBroadcaster(lambda: list(self.devices), resend=resend)
+        self.feed: Broadcaster[Sequence[DeviceHealth]] = Broadcaster(
+            lambda: list(self.devices), what="health", resend=resend
+        )
         self.server = UnixServer(
             self.path, self._services(), threads=1 + STREAMS, effects=Effects()
         )
@@ -111,8 +112,7 @@ def test_the_list_is_sent_again_in_time(tmp_path: Path) -> None:
 
 
 def test_it_is_sent_twice_again_before_it_expires() -> None:
-    feed = HealthBroadcaster(list)
-    assert feed._resend == 10.0
+    assert 2 * health_service.RESEND < health_service.TIMEOUT
 
 
 def test_streams_take_no_thread_from_prepare_and_too_many_are_refused(node: Node) -> None:
