@@ -230,7 +230,6 @@ class Controller:
         self._restart()
 
     def start(self) -> None:
-        """Start all threads; returns at once."""
         self._recorder.start()
         self._worker.start()
         for reflector in self._reflectors:

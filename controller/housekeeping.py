@@ -82,7 +82,6 @@ class Housekeeping:
         return Tee(handler, self._unclaimed)
 
     def start(self) -> None:
-        """Start all threads; returns at once."""
         for each in self._parts.values():
             each.start()
 

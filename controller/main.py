@@ -35,7 +35,6 @@ _OTHER_REQUESTS = 8  # lists, reads and the lease, beside the writes
 
 
 def main() -> None:
-    """The console script."""
     run_program(run)
 
 

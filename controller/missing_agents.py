@@ -48,7 +48,6 @@ class MissingAgentsReporter(Background):
         self._due: float | None = None
 
     def run(self) -> None:
-        """The thread's work; returns after `stop`."""
         while not self._wait(_EVERY):
             self.run_once()
 

@@ -59,7 +59,6 @@ class SliceCleaner(Background):
         self._absent_since: dict[str, float] = {}
 
     def run(self) -> None:
-        """The thread's work; returns after `stop`."""
         while not self._wait(_EVERY):
             if not self._agents.is_synced:
                 continue

@@ -88,7 +88,6 @@ class LeaderElector(Background):
         self._fence.close()
 
     def run(self) -> None:
-        """The thread's work; returns after `stop`."""
         while not self._stopped.is_set():
             self.step()
             self._wait(self._times.retry)

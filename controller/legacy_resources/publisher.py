@@ -60,7 +60,6 @@ class DecisionPublisher(Background):
         self._retry_at = float("-inf")
 
     def run(self) -> None:
-        """The thread's work; returns after `stop`."""
         while not self._wait(_EVERY):
             self.run_once()
 

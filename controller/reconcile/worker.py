@@ -88,7 +88,6 @@ class Worker(Background):
         return self._term
 
     def run(self) -> None:
-        """The thread's work; returns after `stop`."""
         while not self._stopped.is_set():
             try:
                 self.run_once(self.next_wakeup())

@@ -103,7 +103,6 @@ class Webhook(Background):
         self._recorder.stop(deadline.left())
 
     def run(self) -> None:
-        """The thread's work."""
         while True:
             self._expiry.check()
             if self._wait(_CHECK_EVERY):

@@ -27,7 +27,6 @@ _DESCRIPTION = "Publishes the node's Enflame GCUs and prepares them for pods."
 
 
 def main() -> None:
-    """The console script."""
     run_program(run)
 
 

@@ -66,7 +66,6 @@ class ReconcileLoop(Background):
         self._foreign: Mapping[PciAddress, Problem] = {}
 
     def run(self) -> None:
-        """The thread's work."""
         while not self._wait(self._pause()):
             try:
                 self.run_once()

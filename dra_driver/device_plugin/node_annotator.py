@@ -69,7 +69,6 @@ class NodeAnnotator(Background):
         self._woken.set()
 
     def run(self) -> None:
-        """The thread's work; returns after `stop`."""
         while not self._stopped.is_set():
             self._woken.clear()
             try:

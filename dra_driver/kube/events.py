@@ -129,7 +129,6 @@ class EventRecorder:
         return 0.0
 
     def run(self) -> None:
-        """The thread's work; returns after `stop`."""
         while (event := self._queue.get()) is not None:
             try:
                 self._api.create(EVENTS, event)

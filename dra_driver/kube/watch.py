@@ -109,7 +109,6 @@ class Reflector(Background):
         self.problem: str | None = None
 
     def run(self) -> None:
-        """The thread's work; returns after `stop`."""
         while not self._stopped.is_set():
             least = 0.0
             try:

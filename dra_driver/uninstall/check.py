@@ -46,7 +46,6 @@ class CheckSettings(Settings):
 
 
 def main() -> None:
-    """The console script."""
     run_program(run)
 
 

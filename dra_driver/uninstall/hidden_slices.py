@@ -36,7 +36,6 @@ class SlicesSettings(Settings):
 
 
 def main() -> None:
-    """The console script."""
     run_program(run)
 
 

@@ -130,7 +130,6 @@ class ClaimStatuses(Background):
         self._woken.set()
 
     def run(self) -> None:
-        """The thread's work."""
         pause: float | None = None
         while True:
             self._woken.wait(pause)

@@ -57,7 +57,6 @@ class ServingModeWatcher(Background):
         return super().is_alive() or self._present is None
 
     def run(self) -> None:
-        """The thread's work."""
         while not self._wait(_CHECK_EVERY * (1.0 + self._draw())):
             try:
                 decision = self._choose()

@@ -46,7 +46,6 @@ class Startup(Background):
         return super().is_alive() or self.done.is_set()
 
     def run(self) -> None:
-        """The thread's work."""
         for step in self._steps:
             while not self._attempt(step):
                 if self._wait(self._backoff.next()):

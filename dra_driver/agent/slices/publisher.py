@@ -128,7 +128,6 @@ class Publisher(Background):
         self._woken.set()
 
     def run(self) -> None:
-        """The thread's work; returns after `stop`."""
         while True:
             self._woken.wait(_TRY_LOCK_EVERY if self._stands_by else _COMPARE_EVERY)
             self._woken.clear()

@@ -91,7 +91,6 @@ class HttpConnection:
         self.sock.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Close the socket."""
         self.sock.close()
 
     def on_message_begin(self) -> None:
