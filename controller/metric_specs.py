@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dra_driver.telemetry.metric_spec import CounterSpec, GaugeSpec, HistogramSpec, specs_in
+from dra_driver.telemetry.metric_spec import CounterSpec, GaugeSpec, HistogramSpec
 
 _STEP_SECONDS: Final = (0.001, 0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
 _WAIT_SECONDS: Final = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 60.0, 600.0, 3600.0, 36000.0)
@@ -115,5 +115,3 @@ EXTENDER_CERTIFICATE_END: Final = GaugeSpec(
     "expire.",
     ("certificate",),
 )
-
-ALL: Final = specs_in(globals())

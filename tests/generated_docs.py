@@ -6,20 +6,31 @@ On a page such a table is between ``<!-- begin NAME -->`` and ``<!-- end NAME --
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from types import MappingProxyType
-from typing import Final
+from types import MappingProxyType, ModuleType
+from typing import Final, TypeVar
 
 import yaml
 
 from controller import metric_specs as controller_specs
 from dra_driver.agent import metric_specs as agent_specs
 from dra_driver.hardware import seen_versions
-from dra_driver.telemetry.metric_spec import BUILD_INFO, markdown
-from kubectl_gcu.checks import doctor
-from kubectl_gcu.checks.finding import markdown as findings_table
+from dra_driver.telemetry.metric_spec import BUILD_INFO, CounterSpec, HistogramSpec, MetricSpec
+from kubectl_gcu.checks import (
+    cards,
+    claims,
+    holders,
+    nodes,
+    policies,
+    programs,
+    rights,
+    versions,
+)
+from kubectl_gcu.checks.finding import Check
 from tests import chart_values, reference_tables
+
+T = TypeVar("T")
 
 CHECKOUT: Final = Path(__file__).parents[1]
 _ALERTS: Final = CHECKOUT / "charts/gcu-dra-driver/files/alerts.yaml"
@@ -28,6 +39,51 @@ _VALUES: Final = {
     "ALLOWED_NAMESPACES": "vendorRuntime.allowedNamespaces",
 }
 _EXPRESSION: Final = re.compile(r"{{[^}]*}}")
+
+
+def values_of(kind: type[T], *modules: ModuleType) -> list[T]:
+    """All variables of the modules that are of that type, in their order."""
+    return [each for module in modules for each in vars(module).values() if isinstance(each, kind)]
+
+
+CHECKS: Final = values_of(
+    Check, programs, versions, rights, policies, nodes, cards, claims, holders
+)
+
+
+AGENT_METRICS: Final = values_of(MetricSpec, agent_specs)
+CONTROLLER_METRICS: Final = values_of(MetricSpec, controller_specs)
+
+
+def exported_name(spec: MetricSpec) -> str:
+    """With the suffix that Prometheus' text format adds to a counter."""
+    return f"{spec.name}_total" if isinstance(spec, CounterSpec) else spec.name
+
+
+def _metrics(specs: Iterable[MetricSpec]) -> str:
+    lines = ["| metric | kind, labels | meaning |", "|---|---|---|"]
+    for each in specs:
+        kind = {CounterSpec: "counter", HistogramSpec: "histogram"}.get(type(each), "gauge")
+        labels = f": {', '.join(f'`{label}`' for label in each.labels)}" if each.labels else ""
+        lines.append(f"| `{exported_name(each)}` | {kind}{labels} | {each.help} |")
+    return "\n".join(lines) + "\n"
+
+
+def seen() -> str:
+    """The models and versions with which this driver was seen."""
+    lines = [
+        "| model | vendor's driver and `efsmi` | this driver has | source |",
+        "|---|---|---|---|",
+    ]
+    for each in seen_versions.SEEN:
+        oldest, newest = (".".join(map(str, version)) for version in (each.oldest, each.newest))
+        lines.append(f"| {each.model} | {oldest} to {newest} | {each.evidence} | {each.source} |")
+    return "\n".join(lines) + "\n"
+
+
+def _findings() -> str:
+    rows = [f"| `{each.name}` | {each.reports} |" for each in CHECKS]
+    return "\n".join(["| finding | means |", "|---|---|", *rows]) + "\n"
 
 
 def _alerts() -> str:
@@ -50,12 +106,12 @@ def _alerts() -> str:
 
 TABLES: Final[Mapping[tuple[str, str], Callable[[], str]]] = MappingProxyType(
     {
-        ("docs/user/monitoring.md", "agent metrics"): lambda: markdown(agent_specs.ALL),
-        ("docs/user/monitoring.md", "controller metrics"): lambda: markdown(
-            (*controller_specs.ALL, BUILD_INFO)
+        ("docs/user/monitoring.md", "agent metrics"): lambda: _metrics(AGENT_METRICS),
+        ("docs/user/monitoring.md", "controller metrics"): lambda: _metrics(
+            [*CONTROLLER_METRICS, BUILD_INFO]
         ),
         ("docs/user/monitoring.md", "alerts"): _alerts,
-        ("docs/user/first-real-gcu.md", "seen versions"): seen_versions.markdown,
+        ("docs/user/first-real-gcu.md", "seen versions"): seen,
         ("docs/user/reference.md", "attributes"): reference_tables.attributes,
         ("docs/user/reference.md", "capacities"): reference_tables.capacities,
         ("docs/user/reference.md", "config"): reference_tables.config,
@@ -63,7 +119,7 @@ TABLES: Final[Mapping[tuple[str, str], Callable[[], str]]] = MappingProxyType(
         ("docs/user/reference.md", "annotations"): reference_tables.labels_and_annotations,
         ("docs/user/reference.md", "exit codes"): reference_tables.exit_codes,
         ("charts/gcu-dra-driver/README.md", "values"): chart_values.table,
-        ("docs/user/kubectl-gcu.md", "findings"): lambda: findings_table(doctor.ALL),
+        ("docs/user/kubectl-gcu.md", "findings"): _findings,
     }
 )
 """By page and name."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dra_driver.telemetry.metric_spec import CounterSpec, GaugeSpec, HistogramSpec, specs_in
+from dra_driver.telemetry.metric_spec import CounterSpec, GaugeSpec, HistogramSpec
 
 # A prepare without the hardware takes a millisecond, one that makes an instance a second; the
 # kubelet gives up after 45 s.
@@ -122,5 +122,3 @@ PUBLICATIONS: Final = CounterSpec(
     "Attempts to update the ResourceSlices: `written`, `conflict`, `failed`.",
     ("outcome",),
 )
-
-ALL: Final = specs_in(globals())

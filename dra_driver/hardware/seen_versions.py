@@ -54,21 +54,3 @@ def untried(model: str, version: str) -> tuple[str, bool]:
     if Evidence.TEXT in found:
         return f"this driver has not run on {card} yet, only read what efsmi prints there", False
     return f"this driver knows neither {card} nor what efsmi prints there; {_CHECK_LIST}", True
-
-
-def markdown() -> str:
-    """The table for the page."""
-    lines = [
-        "| model | vendor's driver and `efsmi` | this driver has | source |",
-        "|---|---|---|---|",
-    ]
-    lines += [
-        f"| {each.model} | {_text(each.oldest)} to {_text(each.newest)} | {each.evidence} | "
-        f"{each.source} |"
-        for each in SEEN
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _text(version: Version) -> str:
-    return ".".join(map(str, version))

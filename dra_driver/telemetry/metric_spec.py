@@ -3,9 +3,9 @@ the same descriptions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily
@@ -17,32 +17,19 @@ from dra_driver.version import VERSION
 class MetricSpec:
     """`name` is without the suffix that Prometheus' text format adds to a counter (``_total``)."""
 
-    kind: ClassVar[str]
     name: str
     help: str
     labels: tuple[str, ...] = ()
 
-    @property
-    def exported_name(self) -> str:
-        return self.name
-
 
 @dataclass(frozen=True, slots=True)
 class CounterSpec(MetricSpec):
-    kind: ClassVar[str] = "counter"
-
-    @property
-    def exported_name(self) -> str:
-        return f"{self.name}_total"
-
     def register(self, registry: CollectorRegistry) -> Counter:
         return Counter(self.name, self.help, self.labels, registry=registry)
 
 
 @dataclass(frozen=True, slots=True)
 class GaugeSpec(MetricSpec):
-    kind: ClassVar[str] = "gauge"
-
     def register(self, registry: CollectorRegistry) -> Gauge:
         return Gauge(self.name, self.help, self.labels, registry=registry)
 
@@ -58,7 +45,6 @@ class GaugeSpec(MetricSpec):
 class HistogramSpec(MetricSpec):
     """`buckets` are upper bounds, in the unit that ends the name."""
 
-    kind: ClassVar[str] = "histogram"
     buckets: tuple[float, ...] = ()
 
     def register(self, registry: CollectorRegistry) -> Histogram:
@@ -71,17 +57,3 @@ BUILD_INFO: Final = GaugeSpec("gcu_build_info", "1, with the version of the driv
 def register_build_info(registry: CollectorRegistry) -> None:
     """For each program."""
     BUILD_INFO.register(registry).labels(VERSION).set(1)
-
-
-def specs_in(module: Mapping[str, object]) -> tuple[MetricSpec, ...]:
-    """All of a module's variables that are descriptions, in their order."""
-    return tuple(each for each in module.values() if isinstance(each, MetricSpec))
-
-
-def markdown(specs: Iterable[MetricSpec]) -> str:
-    """The table of the docs page."""
-    lines = ["| metric | kind, labels | meaning |", "|---|---|---|"]
-    for each in specs:
-        labels = f": {', '.join(f'`{label}`' for label in each.labels)}" if each.labels else ""
-        lines.append(f"| `{each.exported_name}` | {each.kind}{labels} | {each.help} |")
-    return "\n".join(lines) + "\n"

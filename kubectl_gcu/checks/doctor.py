@@ -9,27 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Final
 
 from kubectl_gcu.checks import cards, claims, holders, nodes, policies, programs, rights, versions
-from kubectl_gcu.checks.finding import Finding, checks_in
+from kubectl_gcu.checks.finding import Finding
 from kubectl_gcu.checks.installation import Installation
 from kubectl_gcu.inventory.views import NodeView
 
-ALL: Final = checks_in(
-    vars(programs),
-    vars(versions),
-    vars(rights),
-    vars(policies),
-    vars(nodes),
-    vars(cards),
-    vars(claims),
-    vars(holders),
-)
-
 
 def findings(found: Installation, inventory: list[NodeView], now: datetime) -> Iterator[Finding]:
-    """What is wrong, in the order of `ALL`."""
+    """What is wrong, in the order of the docs page."""
     yield from programs.controllers(found, now)
     yield from programs.agents(found, inventory)
     yield from versions.versions(found, inventory)

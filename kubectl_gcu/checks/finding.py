@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -28,17 +28,6 @@ class Check:
 
     def finding(self, where: str, what: str, remedy: str) -> Finding:
         return Finding(self.name, where, what, remedy)
-
-
-def checks_in(*modules: Mapping[str, object]) -> tuple[Check, ...]:
-    """All variables of the modules that are checks, in their order."""
-    return tuple(each for module in modules for each in module.values() if isinstance(each, Check))
-
-
-def markdown(checks: Iterable[Check]) -> str:
-    """The table of the docs page."""
-    rows = [f"| `{each.name}` | {each.reports} |" for each in checks]
-    return "\n".join(["| finding | means |", "|---|---|", *rows]) + "\n"
 
 
 def named(obj: Mapping[str, object]) -> str:

@@ -11,13 +11,12 @@ from typing import Any, Final, NamedTuple
 import pytest
 import yaml
 
-from controller import metric_specs as controller_specs
-from dra_driver.agent import metric_specs as agent_specs
 from dra_driver.model.claims.claim import Object
 from dra_driver.telemetry.metric_spec import BUILD_INFO, HistogramSpec
 from tests.chart.helm import CHECKOUT, Helm, Values
 from tests.cluster.packages import unpacked
 from tests.cluster.processes import run
+from tests.generated_docs import AGENT_METRICS, CONTROLLER_METRICS, exported_name
 
 ON: Final[Values] = {
     "monitoring": {
@@ -28,7 +27,7 @@ ON: Final[Values] = {
     "vendorRuntime": {"allowedNamespaces": ["gcu-exporter", "kube-system"]},
 }
 KINDS: Final = ("PodMonitor", "PrometheusRule")
-SPECS: Final = (*agent_specs.ALL, *controller_specs.ALL, BUILD_INFO)
+SPECS: Final = (*AGENT_METRICS, *CONTROLLER_METRICS, BUILD_INFO)
 _LABEL: Final = re.compile(r"\{\{ \$labels\.(\w+) \}\}")
 _METRIC: Final = re.compile(r"\bgcu_[a-z_]+")
 
@@ -258,7 +257,7 @@ def test_dashboards_read_metrics_that_exist(helm: Helm) -> None:
 
 def names() -> set[str]:
     """All that the programs export, with the series of histograms."""
-    found = {each.exported_name for each in SPECS}
+    found = set(map(exported_name, SPECS))
     for each in SPECS:
         if isinstance(each, HistogramSpec):
             found |= {f"{each.name}_{part}" for part in ("bucket", "count", "sum")}

@@ -9,7 +9,6 @@ import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 
-from dra_driver.agent import metric_specs
 from dra_driver.agent.agent import Agent
 from dra_driver.agent.metrics import Metrics, NodeCollector
 from dra_driver.agent.slices.device_layout import Devices
@@ -23,6 +22,7 @@ from dra_driver.model.effects import Effects
 from dra_driver.model.errors import GcuError, JournalError, Refused
 from dra_driver.node.checkpoint.ledger import Ledger, State
 from dra_driver.node.checkpoint.records import Kind, PreparedDevice, record
+from tests.generated_docs import AGENT_METRICS
 from tests.unit.agent.node import Node
 from tests.unit.kubelet_api import fake_kubelet
 from tests.unit.kubelet_api.callers import Caller
@@ -241,5 +241,5 @@ def test_a_whole_agent_describes_all_its_metrics(node: Node) -> None:
         for line in scraped(node.started()).splitlines()
         if line.startswith("# TYPE")
     }
-    described = {each.name for each in metric_specs.ALL}
+    described = {each.name for each in AGENT_METRICS}
     assert {each for each in families if not each.endswith("_created")} == described

@@ -6,6 +6,7 @@ import pytest
 
 from dra_driver.hardware import seen_versions
 from dra_driver.hardware.seen_versions import Evidence, Seen, untried
+from tests import generated_docs
 
 
 @pytest.mark.parametrize(
@@ -31,4 +32,4 @@ def test_where_it_has_run_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(seen_versions, "SEEN", (row,))
     assert untried("L600", "2.1.7") == ("", False)
     assert untried("L600", "2.2.0")[1] is True
-    assert "| L600 | 2.0 to 2.1 | run on this card | a report |" in seen_versions.markdown()
+    assert "| L600 | 2.0 to 2.1 | run on this card | a report |" in generated_docs.seen()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from kubectl_gcu.checks.doctor import ALL
 from kubectl_gcu.checks.versions import NEWEST
+from tests.generated_docs import CHECKS
 from tests.unit.kubectl_gcu.checks import (
     test_nodes_and_pods,
     test_programs_and_cards,
@@ -17,8 +17,8 @@ from tests.unit.kubectl_gcu.checks import (
 def test_each_check_finds_a_fault_in_a_test() -> None:
     modules = (test_programs_and_cards, test_versions_and_policies, test_nodes_and_pods)
     shown = {line.partition(":")[0] for module in modules for _, line in module.FAULTS.values()}
-    assert shown == {each.name for each in ALL}
-    assert len(ALL) == len(shown)
+    assert shown == {each.name for each in CHECKS}
+    assert len(CHECKS) == len(shown)
 
 
 def test_the_newest_server_is_the_readmes() -> None:
