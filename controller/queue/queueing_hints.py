@@ -44,25 +44,23 @@ class PodClass:
         return cls(tuple(each.shape for each in wanted), constraints, pod, wanted, required)
 
 
+@dataclass(frozen=True, slots=True)
 class QueueingHints:
     """Asks the filter and the allocator."""
 
-    def __init__(
-        self, state: State, node_filter: NodeFilter, policy: Policy, steps: StepLimiter
-    ) -> None:
-        self._state = state
-        self._filter = node_filter
-        self._policy = policy
-        self._steps = steps
+    state: State
+    node_filter: NodeFilter
+    policy: Policy
+    steps: StepLimiter
 
     def helps(self, pod_class: PodClass, key: Key, changed: NodeSet) -> bool:
         """Whether one of the changed nodes can serve the class, whose first pod is `key`. True if
         that takes too long to find out."""
-        with self._steps.step("hint", key.namespace, HINT_SECONDS):
+        with self.steps.step("hint", key.namespace, HINT_SECONDS):
             try:
                 feasible = self._feasible(pod_class, changed)
                 return bool(feasible) and can_serve(
-                    self._state, pod_class.wanted, feasible, policy=self._policy
+                    self.state, pod_class.wanted, feasible, policy=self.policy
                 )
             except AllowanceSpent:
                 return True
@@ -70,9 +68,9 @@ class QueueingHints:
     def _feasible(self, pod_class: PodClass, changed: NodeSet) -> NodeSet:
         bound = pods.node_name(pod_class.pod)
         if bound:
-            return changed & self._state.numbers.bit(bound)
-        feasible = self._filter.feasible_among(pod_class.pod, changed)
+            return changed & self.state.numbers.bit(bound)
+        feasible = self.node_filter.feasible_among(pod_class.pod, changed)
         for selector in pod_class.selectors:
             if feasible:
-                feasible &= self._filter.matching(selector)
+                feasible &= self.node_filter.matching(selector)
         return feasible

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -24,22 +25,16 @@ _OPTIONS: Final = (
 )
 
 
+@dataclass(slots=True, eq=False)
 class UnixServer:
     """Serves `services`, each by its servicer, on `path`, with up to `threads` calls at a time."""
 
-    def __init__(
-        self,
-        path: Path,
-        services: Mapping[Service, object],
-        *,
-        threads: int,
-        effects: Effects,
-    ) -> None:
-        self.path = path
-        self._services = services
-        self._threads = threads
-        self._effects = effects
-        self._server: grpc.Server | None = None
+    path: Path
+    services: Mapping[Service, object]
+    _: KW_ONLY
+    threads: int
+    effects: Effects
+    _server: grpc.Server | None = field(init=False, default=None)
 
     def start(self) -> None:
         """Bind and serve; raises SocketError with the path if that is impossible."""
@@ -48,15 +43,15 @@ class UnixServer:
                 f"the folder {self.path.parent} does not exist",
                 remedy="set the chart's kubeletRootDir to the kubelet's --root-dir",
             )
-        remove_stale(self.path, self._effects)
+        remove_stale(self.path, self.effects)
         server = grpc.server(
-            ThreadPoolExecutor(self._threads, thread_name_prefix=self.path.stem),
+            ThreadPoolExecutor(self.threads, thread_name_prefix=self.path.stem),
             options=_OPTIONS,
         )
-        for service, servicer in self._services.items():
+        for service, servicer in self.services.items():
             service.add_to(server, servicer)
         try:
-            with self._effects(Point.SOCKET_BIND):
+            with self.effects(Point.SOCKET_BIND):
                 server.add_insecure_port(f"unix:{self.path}")
             self.path.chmod(0o600)
         except (RuntimeError, OSError) as error:
@@ -72,7 +67,7 @@ class UnixServer:
         self._server.stop(grace).wait()
         self._server = None
         try:
-            with self._effects(Point.SOCKET_REMOVE):
+            with self.effects(Point.SOCKET_REMOVE):
                 self.path.unlink(missing_ok=True)
         except OSError as error:
             # The next agent removes it; the rest of the stop must still be done.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dra_driver.hardware.drs.drs import Drs
 from dra_driver.hardware.drs.profiles import CardVariant, ProfileTables
@@ -35,30 +35,24 @@ class _Setback:
     due: float
 
 
+@dataclass(slots=True, eq=False, kw_only=True)
 class ProfileProber:
     """The journal says which cards are in use, and that is enough: an allocated claim that is not
     prepared has no container yet, and its prepare waits for the card's lock (ADR 8). The agent may
     not list claims."""
 
-    def __init__(
-        self,
-        *,
-        drs: Drs,
-        tables: ProfileTables,
-        journal: Journal,
-        locks: Locks,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._drs = drs
-        self._tables = tables
-        self._journal = journal
-        self._locks = locks
-        self._clock = clock
-        self._setbacks: dict[tuple[PciAddress, CardVariant], _Setback] = {}
+    drs: Drs
+    tables: ProfileTables
+    journal: Journal
+    locks: Locks
+    clock: Callable[[], float] = time.monotonic
+    _setbacks: dict[tuple[PciAddress, CardVariant], _Setback] = field(
+        init=False, default_factory=dict
+    )
 
     def reason(self, card: Card) -> str | None:
         """Why the card's profiles are unknown; None where they are known."""
-        if self._tables.table(card) is not None:
+        if self.tables.table(card) is not None:
             return None
         setback = self._setbacks.get((card.address, CardVariant.of(card)))
         if setback is not None:
@@ -75,18 +69,18 @@ class ProfileProber:
         learnt = False
         for card in cards:
             is_idle = not card.problems and card.virtualization is Virtualization.DISABLED
-            if is_idle and self._tables.table(card) is None and self._is_due(card):
+            if is_idle and self.tables.table(card) is None and self._is_due(card):
                 learnt |= self._try(card)
         return learnt
 
     def _is_due(self, card: Card) -> bool:
         setback = self._setbacks.get((card.address, CardVariant.of(card)))
-        return setback is None or self._clock() >= setback.due
+        return setback is None or self.clock() >= setback.due
 
     def _try(self, card: Card) -> bool:
         key = (card.address, CardVariant.of(card))
-        with self._locks.cards([card.address]):
-            ledger = self._journal.snapshot()
+        with self.locks.cards([card.address]):
+            ledger = self.journal.snapshot()
             if ledger.holders_of(card.address) or card.address in ledger.switched:
                 return False
             try:
@@ -94,7 +88,7 @@ class ProfileProber:
             except GcuError as error:
                 before = self._setbacks.get(key)
                 delay = min(before.delay * 2, _LAST_RETRY) if before else _FIRST_RETRY
-                self._setbacks[key] = _Setback(str(error), delay, self._clock() + delay)
+                self._setbacks[key] = _Setback(str(error), delay, self.clock() + delay)
                 logger.info("card %s has no DRS device: %s", card.address, error)
                 return False
         self._setbacks.pop(key, None)
@@ -102,18 +96,18 @@ class ProfileProber:
 
     def _examine(self, card: Card) -> None:
         address = card.address
-        listed = self._drs.instances(address)
+        listed = self.drs.instances(address)
         if listed:
             raise Refused(f"card {address} has DRS instances of somebody else")
-        self._journal.write(card_record(CardKind.DRS_ON, address))
+        self.journal.write(card_record(CardKind.DRS_ON, address))
         failure: GcuError | None = None
         try:
-            self._drs.switch_on(address)
-            self._tables.learn(card, self._drs.profiles(address))
+            self.drs.switch_on(address)
+            self.tables.learn(card, self.drs.profiles(address))
         except GcuError as error:
             failure = error
         # If this fails, the record stays, and the next reconciliation switches DRS mode off.
-        self._drs.switch_off(address)
-        self._journal.write(card_record(CardKind.DRS_OFF, address))
+        self.drs.switch_off(address)
+        self.journal.write(card_record(CardKind.DRS_OFF, address))
         if failure is not None:
             raise failure
