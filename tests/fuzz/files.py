@@ -193,11 +193,12 @@ def _machine(file: Path) -> object:
 
 def _known_profiles() -> bytes:
     known = [
-        {"name": "1g.6gb", "id": 0, "count": 6, "memoryMiB": 6860, "sips": 4},
-        {"name": "3g.20gb", "id": 1, "count": 2, "memoryMiB": 20920, "sips": 12},
+        {"name": "1g.6gb", "id": 0, "count": 6, "memory_mib": 6860, "sips": 4},
+        {"name": "3g.20gb", "id": 1, "count": 2, "memory_mib": 20920, "sips": 12},
     ]
-    table = {"model": "S60", "ecc": True, "memoryMiB": 42976, "profiles": known}
-    return json.dumps({"format": "gcu-dra-profiles", "version": 1, "tables": [table]}).encode()
+    variant = {"model": "S60", "ecc": True, "memory_mib": 42976, "driver": "1.5"}
+    table = {"variant": variant, "profiles": known}
+    return json.dumps({"format": "gcu-dra-profiles", "version": 2, "tables": [table]}).encode()
 
 
 def _emptied(folder: Path) -> Path:

@@ -8,14 +8,15 @@ anything is made on it (`dra_driver.node.modes.drs`).
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
+
+import msgspec
 
 from dra_driver.model.card import Card
 from dra_driver.model.effects import Effects, Point
@@ -25,7 +26,7 @@ from dra_driver.model.profile import Profile, ProfileTable
 logger = logging.getLogger(__name__)
 
 _FORMAT: Final = "gcu-dra-profiles"
-_VERSION: Final = 1
+_VERSION: Final = 2
 _MOST_TABLES: Final = 64
 """Far more than a node's cards and versions of its driver need. A tool that tells another memory
 or driver at each look would add one each time."""
@@ -48,6 +49,19 @@ class CardVariant:
     def __str__(self) -> str:
         ecc = {True: " with ECC", False: " without ECC", None: ""}[self.ecc]
         return f"{self.model}{ecc}, {self.memory_mib} MiB, driver {self.driver}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    variant: CardVariant
+    profiles: tuple[Profile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    format: str
+    version: int
+    tables: tuple[_Entry, ...]
 
 
 class ProfileTables:
@@ -100,7 +114,7 @@ class ProfileTables:
             return {}
         try:
             return _parse(content)
-        except (ValueError, KeyError, TypeError, RecursionError, InvalidValue):
+        except (ValueError, RecursionError, InvalidValue):
             aside = self._path.with_name("profiles.damaged.json")
             logger.exception(
                 "%s is no profile file of this version, it is kept as %s", self._path, aside
@@ -129,61 +143,12 @@ class ProfileTables:
 
 
 def _format(tables: Mapping[CardVariant, ProfileTable]) -> bytes:
-    document = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "tables": [
-            {
-                "model": form.model,
-                "ecc": form.ecc,
-                "memoryMiB": form.memory_mib,
-                "driver": form.driver,
-                "profiles": [
-                    {
-                        "name": profile.name,
-                        "id": profile.id,
-                        "count": profile.count,
-                        "memoryMiB": profile.memory_mib,
-                        "sips": profile.sips,
-                    }
-                    for profile in table
-                ],
-            }
-            for form, table in tables.items()
-        ],
-    }
-    return json.dumps(document, indent=2).encode() + b"\n"
+    entries = tuple(_Entry(variant, table.profiles) for variant, table in tables.items())
+    return msgspec.json.format(msgspec.json.encode(_File(_FORMAT, _VERSION, entries))) + b"\n"
 
 
 def _parse(content: bytes) -> dict[CardVariant, ProfileTable]:
-    document: dict[str, Any] = json.loads(content)
-    if (document["format"], document["version"]) != (_FORMAT, _VERSION):
-        raise InvalidValue(f"version {document['version']} of {document['format']}")
-    return {
-        _form(raw): ProfileTable.of(
-            Profile(
-                str(row["name"]),
-                *(_number(row[key]) for key in ("id", "count", "memoryMiB", "sips")),
-            )
-            for row in raw["profiles"]
-        )
-        for raw in document["tables"]
-    }
-
-
-def _form(raw: Mapping[str, Any]) -> CardVariant:
-    return CardVariant(
-        str(raw["model"]), _ecc(raw["ecc"]), _number(raw["memoryMiB"]), str(raw["driver"])
-    )
-
-
-def _number(value: object) -> int:
-    if type(value) is int:
-        return value
-    raise InvalidValue(f"{value!r} is no whole number")
-
-
-def _ecc(value: object) -> bool | None:
-    if value is None or isinstance(value, bool):
-        return value
-    raise InvalidValue(f"{value!r} is no ECC state")
+    found = msgspec.json.decode(content, type=_File)
+    if (found.format, found.version) != (_FORMAT, _VERSION):
+        raise InvalidValue(f"version {found.version} of {found.format}")
+    return {each.variant: ProfileTable.of(each.profiles) for each in found.tables}

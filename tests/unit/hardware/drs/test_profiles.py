@@ -78,17 +78,25 @@ def test_two_agents_lose_nothing_of_each_other(tmp_path: Path) -> None:
 
 
 def contents() -> list[object]:
-    good = {"format": "gcu-dra-profiles", "version": 1}
-    row = {"name": "1g.6gb", "id": 0, "count": 6, "memoryMiB": 6860, "sips": 4}
-    unkeyed = {"model": "S60", "ecc": True, "memoryMiB": 42976, "profiles": [row]}
-    table = {**unkeyed, "driver": "1.5"}
+    good = {"format": "gcu-dra-profiles", "version": 2}
+    row = {"name": "1g.6gb", "id": 0, "count": 6, "memory_mib": 6860, "sips": 4}
+    unkeyed = {"model": "S60", "ecc": True, "memory_mib": 42976}
+    variant = {**unkeyed, "driver": "1.5"}
+    table = {"variant": variant, "profiles": [row]}
     return [
         pytest.param(b"", id="empty"),
         pytest.param(b"\xff\x00{", id="garbage"),
         pytest.param(b"[]", id="another document"),
-        pytest.param(json.dumps({**good, "version": 2, "tables": []}).encode(), id="newer"),
-        pytest.param(json.dumps({**good, "tables": [{**table, "ecc": "on"}]}).encode(), id="ecc"),
-        pytest.param(json.dumps({**good, "tables": [unkeyed]}).encode(), id="no driver"),
+        pytest.param(json.dumps({**good, "version": 3, "tables": []}).encode(), id="newer"),
+        pytest.param(
+            json.dumps(
+                {**good, "tables": [{**table, "variant": {**variant, "ecc": "on"}}]}
+            ).encode(),
+            id="ecc",
+        ),
+        pytest.param(
+            json.dumps({**good, "tables": [{**table, "variant": unkeyed}]}).encode(), id="no driver"
+        ),
         pytest.param(
             json.dumps({**good, "tables": [{**table, "profiles": []}]}).encode(), id="no profiles"
         ),
@@ -99,7 +107,9 @@ def contents() -> list[object]:
             id="no profile name",
         ),
         pytest.param(
-            json.dumps({**good, "tables": [{**table, "memoryMiB": 1e999}]}).encode(),
+            json.dumps(
+                {**good, "tables": [{**table, "variant": {**variant, "memory_mib": 1e999}}]}
+            ).encode(),
             id="a number beyond numbers",
         ),
     ]
