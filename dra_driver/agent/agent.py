@@ -90,14 +90,13 @@ class Agent:
             self._event_reporter.journal_damaged(damaged)
 
         # The cards, and what is known of them.
-        hardware = node_hardware(
+        self._cards, drs, self._mounts = node_hardware(
             settings,
             effects=effects,
             metrics=metrics,
             event_reporter=self._event_reporter,
             on_change=on_cards,
         )
-        self._cards, self._mounts = hardware.cards, hardware.mounts
         self._card_configs = CardConfigSource(
             api, settings.node_name, load_card_rules(settings.card_rules), on_change=on_change
         )
@@ -118,7 +117,7 @@ class Agent:
             node_name=settings.node_name,
             injection=Injection(settings.injection),
             modes=all_modes(
-                drs=hardware.drs,
+                drs=drs,
                 tables=tables,
                 journal=self._journal,
                 slice_count=SliceTotals(self._journal.snapshot, published, self._card_configs),
@@ -172,10 +171,10 @@ class Agent:
                 claim_manager=preparer.claim_manager,
                 journal=self._journal,
                 locks=locks,
-                drs=hardware.drs,
+                drs=drs,
             ),
             profile_prober=ProfileProber(
-                drs=hardware.drs,
+                drs=drs,
                 tables=tables,
                 journal=self._journal,
                 locks=locks,

@@ -13,7 +13,7 @@ from dra_driver.agent.agent import Agent
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.config.loader import load
 from dra_driver.kube.client import connect
-from dra_driver.model.effects import Effects
+from dra_driver.model.effects import NO_FAULTS, Effects
 from dra_driver.telemetry import logs
 from dra_driver.telemetry.metric_spec import register_build_info
 from dra_driver.telemetry.probes import ProbeServer
@@ -35,14 +35,13 @@ def run(
     environ: Mapping[str, str],
     stop: threading.Event,
     *,
-    effects: Effects | None = None,
+    effects: Effects = NO_FAULTS,
 ) -> None:
     """Serve until `stop` is set. Raises GcuError if the agent can never work with the settings. It
     waits for folders, hardware and the API server."""
     settings = load(AgentSettings, argv, environ, prog="gcu-dra-agent", description=_DESCRIPTION)
     logs.configure(settings.log_level, settings.log_format, settings.rotated_log)
     logger.info("gcu-dra-agent %s", VERSION)
-    effects = effects or Effects()
     api = connect(settings.kubeconfig, effects=effects, user_agent=f"gcu-dra-agent/{VERSION}")
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)

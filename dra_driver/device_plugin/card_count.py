@@ -17,7 +17,7 @@ from typing import Final
 from dra_driver.kubelet_api.device_plugin.folders import Folders
 from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, ListedDevice
 from dra_driver.kubelet_api.device_plugin.serving import ResourceServers, Served
-from dra_driver.model.effects import Effects
+from dra_driver.model.effects import NO_FAULTS, Effects
 from dra_driver.model.names import RESOURCE_COUNT
 from dra_driver.model.pci import PciAddress
 
@@ -60,7 +60,7 @@ class CardCount:
         *,
         kubelet_root: Path,
         pod_uid: str = "",
-        effects: Effects | None = None,
+        effects: Effects = NO_FAULTS,
     ) -> None:
         self._cards = cards
         self._servers = ResourceServers(
@@ -68,7 +68,7 @@ class CardCount:
             folders=Folders.of(kubelet_root),
             pod_uid=pod_uid,
             register_after=None,
-            effects=effects or Effects(),
+            effects=effects,
         )
         self.serves = False
 

@@ -19,7 +19,7 @@ from dra_driver.kubelet_api.device_plugin.record import KubeletRecord, Recorded,
 from dra_driver.kubelet_api.device_plugin.serving import ResourceServers, Served
 from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.model.devices.plugin_device import RESOURCES
-from dra_driver.model.effects import Effects
+from dra_driver.model.effects import NO_FAULTS, Effects
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import pool_name
 from dra_driver.node.claims.manager import PreparedClaimManager
@@ -57,11 +57,10 @@ class DevicePlugin:
         pods: NodePods | None = None,
         pods_lag: PodsLag = lambda: 0.0,
         measure: Measure = lambda _resource, handler: handler,
-        effects: Effects | None = None,
+        effects: Effects = NO_FAULTS,
     ) -> None:
         """`pod_uid` is that of the agent's pod: two agents can serve side by side. The plugin
         registers after `announce`, or after `register_after` seconds. `pods` are the node's."""
-        effects = effects or Effects()
         folders = Folders.of(kubelet_root)
         self._on_use = on_change
         self._pods = pods or NodePods()

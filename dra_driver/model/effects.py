@@ -11,6 +11,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from enum import StrEnum
 from types import TracebackType
+from typing import Final
 
 
 class Point(StrEnum):
@@ -49,6 +50,9 @@ class Effects:
 
     def __call__(self, point: Point) -> AbstractContextManager[None]:
         return _Around(self, point)
+
+
+NO_FAULTS: Final = Effects()
 
 
 class _Around(AbstractContextManager[None]):

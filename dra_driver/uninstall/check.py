@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -54,11 +55,9 @@ def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) 
     del stop
     name = "gcu-dra-uninstall-check"
     settings = load(CheckSettings, argv, environ, prog=name, description=_DESCRIPTION)
-    api = connect(settings.kubeconfig, effects=Effects(), user_agent=f"{name}/{VERSION}")
-    try:
+    client = connect(settings.kubeconfig, effects=Effects(), user_agent=f"{name}/{VERSION}")
+    with closing(client) as api:
         check(api, settings)
-    finally:
-        api.close()
 
 
 def check(api: Api, settings: CheckSettings) -> None:

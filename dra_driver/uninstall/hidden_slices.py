@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
@@ -44,11 +44,9 @@ def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) 
     del stop
     name = "gcu-dra-uninstall-slices"
     settings = load(SlicesSettings, argv, environ, prog=name, description=_DESCRIPTION)
-    api = connect(settings.kubeconfig, effects=Effects(), user_agent=f"{name}/{VERSION}")
-    try:
+    client = connect(settings.kubeconfig, effects=Effects(), user_agent=f"{name}/{VERSION}")
+    with closing(client) as api:
         delete_hidden_slices(api)
-    finally:
-        api.close()
 
 
 def delete_hidden_slices(api: Api) -> None:

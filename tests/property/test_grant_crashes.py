@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.model.effects import Effects
+from dra_driver.model.effects import NO_FAULTS, Effects
 from dra_driver.model.mode import Mode
 from tests.unit.device_plugin.plugin_world import PluginWorld, ids
 from tests.unit.node.effects import Crash, Kill
@@ -85,7 +85,7 @@ def check(world: PluginWorld, agent: Agent) -> None:
         assert len(modes) <= 1
 
 
-def at_rest(world: PluginWorld, effects: Effects | None = None) -> Agent:
+def at_rest(world: PluginWorld, effects: Effects = NO_FAULTS) -> Agent:
     """An agent that has started, and looked at the node once."""
     agent = world.start(effects)
     world.reconcile(agent)

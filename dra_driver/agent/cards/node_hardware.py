@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from dra_driver.agent.cards.card_cache import CardCache
@@ -21,15 +20,6 @@ from dra_driver.model.effects import Effects
 from dra_driver.util.hooks import OnChange
 
 
-@dataclass(frozen=True, slots=True)
-class NodeHardware:
-    """One of each for the whole agent."""
-
-    cards: CardCache
-    drs: Drs
-    mounts: VendorMounts
-
-
 def node_hardware(
     settings: AgentSettings,
     *,
@@ -37,9 +27,9 @@ def node_hardware(
     metrics: Metrics,
     event_reporter: EventReporter,
     on_change: OnChange,
-) -> NodeHardware:
-    """Has no effect: `CardCache.start` is the first to read the hardware. `on_change` is called
-    when a card has changed."""
+) -> tuple[CardCache, Drs, VendorMounts]:
+    """One of each for the whole agent. Has no effect: `CardCache.start` is the first to read the
+    hardware. `on_change` is called when a card has changed."""
     sysfs = Sysfs(settings.host_root)
     tool, library = Path(settings.efsmi_path), settings.efsmi_library
     efsmi = Efsmi(
@@ -65,4 +55,4 @@ def node_hardware(
         indexes=cards.index,
         breaker=breaker,
     )
-    return NodeHardware(cards, drs, VendorMounts(tool, library))
+    return cards, drs, VendorMounts(tool, library)

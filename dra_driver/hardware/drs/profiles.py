@@ -19,7 +19,7 @@ from typing import Final
 import msgspec
 
 from dra_driver.model.card import Card
-from dra_driver.model.effects import Effects, Point
+from dra_driver.model.effects import NO_FAULTS, Effects, Point
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.profile import Profile, ProfileTable
 
@@ -71,9 +71,9 @@ class ProfileTables:
     that cannot be written is told in the log, and the tables stay in memory.
     """
 
-    def __init__(self, directory: Path, *, effects: Effects | None = None) -> None:
+    def __init__(self, directory: Path, *, effects: Effects = NO_FAULTS) -> None:
         self._path = directory / "profiles.json"
-        self._effects = effects or Effects()
+        self._effects = effects
         self._mutex = threading.Lock()
         self._tables: dict[CardVariant, ProfileTable] | None = None
 

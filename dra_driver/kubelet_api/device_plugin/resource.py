@@ -18,7 +18,7 @@ from dra_driver.kubelet_api.device_plugin.service import OPTIONS, REGISTRATION, 
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
 from dra_driver.kubelet_api.rpc import Stub
 from dra_driver.kubelet_api.server import UnixServer
-from dra_driver.model.effects import Effects, Point
+from dra_driver.model.effects import NO_FAULTS, Effects, Point
 from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
@@ -46,11 +46,10 @@ class ResourceServer:
         socket: Path,
         kubelet: Path,
         threads: int = 64,
-        effects: Effects | None = None,
+        effects: Effects = NO_FAULTS,
         clock: Clock = time.monotonic,
     ) -> None:
         """`threads` calls are handled at a time, even while all streams are open."""
-        effects = effects or Effects()
         self.resource = resource
         self._socket = socket
         self._kubelet = kubelet

@@ -18,7 +18,7 @@ from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.server import UnixServer
 from dra_driver.kubelet_api.siblings import Siblings, dra_siblings
 from dra_driver.kubelet_api.sockets import Sockets
-from dra_driver.model.effects import Effects
+from dra_driver.model.effects import NO_FAULTS, Effects
 from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
@@ -49,10 +49,9 @@ class KubeletPlugin:
         threads: int = 64,
         registration_timeout: float = 30.0,
         check_every: float = 1.0,
-        effects: Effects | None = None,
+        effects: Effects = NO_FAULTS,
         clock: Clock = time.monotonic,
     ) -> None:
-        effects = effects or Effects()
         claims = ClaimService(handler, observer, effects)
         broadcaster = Broadcaster(health, what="the devices' health", resend=health_service.RESEND)
         self._clock = clock

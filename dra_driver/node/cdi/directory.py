@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from dra_driver.model.effects import Effects, Point
+from dra_driver.model.effects import NO_FAULTS, Effects, Point
 from dra_driver.model.errors import GcuError
 from dra_driver.model.identifiers import check_id
 from dra_driver.model.names import DRIVER
@@ -31,9 +31,9 @@ class CdiDirectory:
     journal, and writes the files again that a power failure has taken.
     """
 
-    def __init__(self, path: Path, *, effects: Effects | None = None) -> None:
+    def __init__(self, path: Path, *, effects: Effects = NO_FAULTS) -> None:
         self._path = path
-        self._effects = effects or Effects()
+        self._effects = effects
 
     def read(self, uid: str) -> bytes | None:
         """The claim's file, or None."""

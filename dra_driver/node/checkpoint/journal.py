@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from dra_driver.model.effects import Effects
+from dra_driver.model.effects import NO_FAULTS, Effects
 from dra_driver.model.errors import InvalidValue, JournalError
 from dra_driver.node.checkpoint import frames
 from dra_driver.node.checkpoint.ledger import Ledger
@@ -59,12 +59,12 @@ class Journal:
         self,
         directory: Path,
         *,
-        effects: Effects | None = None,
+        effects: Effects = NO_FAULTS,
         capacity: int = 1 << 20,
         on_damaged: OnDamaged = lambda _damaged: None,
     ) -> None:
         """The file is compacted when it has `capacity` bytes."""
-        self._file = LogFile(directory, effects=effects or Effects(), capacity=capacity)
+        self._file = LogFile(directory, effects=effects, capacity=capacity)
         self._on_damaged = on_damaged
         self._ledger = Ledger()
         self._header: dict[str, Any] = {}

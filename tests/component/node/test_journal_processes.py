@@ -52,7 +52,7 @@ def write(
     directory: Path, first: int, count: int, acknowledge: Connection, kill: Effects | None
 ) -> None:
     """Prepare claims one after another, forget every second one; tell what is durable."""
-    journal = Journal(directory, effects=kill, capacity=CAPACITY)
+    journal = Journal(directory, effects=kill or Effects(), capacity=CAPACITY)
     journal.open()
     for number in range(first, first + count):
         ref = ClaimRef("team", f"claim-{number}", f"uid-{number}")

@@ -35,7 +35,7 @@ class PluginWorld(DrsWorld):
     injection_method: InjectionMethod = InjectionMethod.CDI_NAMES
     recorded: Collection[frozenset[str]] | None = ()
 
-    def modes(self, journal: Journal, effects: Effects | None) -> dict[Mode, ModeDriver]:
+    def modes(self, journal: Journal, effects: Effects) -> dict[Mode, ModeDriver]:
         super().modes(journal, effects)
         found = all_modes(
             drs=self.drs,

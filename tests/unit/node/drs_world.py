@@ -87,8 +87,8 @@ class DrsWorld(World):
     def hardware(self) -> SimulatedCards:
         return self.cards
 
-    def modes(self, journal: Journal, effects: Effects | None) -> Mapping[Mode, ModeDriver]:
-        self.tool.effects = effects or Effects()
+    def modes(self, journal: Journal, effects: Effects) -> Mapping[Mode, ModeDriver]:
+        self.tool.effects = effects
         locks = DrsLocks(self.root / "state" / "locks", patience=0)
         self.drs = Drs(self.tool, locks, indexes=self.indexes, breaker=self.breaker)
         self.tables = ProfileTables(self.root / "state", effects=effects)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dra_driver.model.claims.claim import ClaimRef
-from dra_driver.model.effects import Effects
+from dra_driver.model.effects import NO_FAULTS, Effects
 from dra_driver.node.checkpoint import frames
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.records import Kind, Record, decode, record
@@ -26,7 +26,7 @@ def forgotten(number: int) -> Record:
     return record(Kind.FORGOTTEN, ref(number), ())
 
 
-def opened(directory: Path, effects: Effects | None = None) -> Journal:
+def opened(directory: Path, effects: Effects = NO_FAULTS) -> Journal:
     journal = Journal(directory, effects=effects, capacity=CAPACITY)
     if not is_complete(journal):
         journal.mark_rebuilt(journal.losses)

@@ -12,7 +12,7 @@ from dra_driver.kube.resources import PODS, Resource
 from dra_driver.model.card import Card, DeviceNode
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.devices.device import device_name
-from dra_driver.model.effects import Effects
+from dra_driver.model.effects import NO_FAULTS, Effects
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import pool_name
@@ -211,7 +211,7 @@ class World:
     on_prepared: list[str] = field(default_factory=list)
     pauses: list[float] = field(default_factory=list)
 
-    def boot(self, effects: Effects | None = None) -> Agent:
+    def boot(self, effects: Effects = NO_FAULTS) -> Agent:
         journal = Journal(self.root / "state", effects=effects, capacity=1 << 14)
         cdi = CdiDirectory(self.root / "cdi", effects=effects)
         locks = Locks(self.root / "state" / "locks", take=self.take)
@@ -242,11 +242,11 @@ class World:
         """What an agent sees of the cards."""
         return self.machine
 
-    def modes(self, journal: Journal, effects: Effects | None) -> Mapping[Mode, ModeDriver]:
+    def modes(self, journal: Journal, effects: Effects) -> Mapping[Mode, ModeDriver]:
         """The steps of an agent with that journal."""
         return self.steps
 
-    def start(self, effects: Effects | None = None) -> Agent:
+    def start(self, effects: Effects = NO_FAULTS) -> Agent:
         """Boot, open the journal and recover."""
         agent = self.boot(effects)
         agent.recover()
