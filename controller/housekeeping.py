@@ -46,21 +46,21 @@ class Housekeeping:
         agents = RunningAgents()
         self._unclaimed = UnclaimedPods(agents)
         registry.register(self._unclaimed)
-        self._watches = {"the watch of agents": agents_reflector(api, namespace, agents)}
-        self._workers: dict[str, Background] = {
+        self._parts: dict[str, Background] = {
+            "the watch of agents": agents_reflector(api, namespace, agents),
             "the report of missing agents": MissingAgentsReporter(
                 agents, fence, recorder, own_pod, labels=settings.agent_labels, clock=clock
-            )
+            ),
         }
         if serves_claims and settings.slice_form == "hidden":
             cleaner = SliceCleaner(api, fence, agents, clock=clock)
-            self._workers["the cleaner of hidden slices"] = cleaner
+            self._parts["the cleaner of hidden slices"] = cleaner
         self._foreign: ForeignResources | None = None
         if serves_claims and settings.legacy_resources_config:
             name, cache = settings.legacy_resources_config, DecisionCache()
             self._foreign = ForeignResources()
-            self._watches["the watch of the decision"] = reflector(api, namespace, name, cache)
-            self._workers["the decision about limits"] = DecisionPublisher(
+            self._parts["the watch of the decision"] = reflector(api, namespace, name, cache)
+            self._parts["the decision about limits"] = DecisionPublisher(
                 api,
                 fence,
                 recorder,
@@ -94,7 +94,3 @@ class Housekeeping:
     def ended(self) -> str | None:
         """The name of a thread that ended, which only a fault of ours can cause."""
         return next((name for name, each in self._parts.items() if not each.is_alive()), None)
-
-    @property
-    def _parts(self) -> dict[str, Background]:
-        return {**self._watches, **self._workers}

@@ -31,7 +31,7 @@ from dra_driver.kube.resources import (
     RESOURCE_SLICES,
     Resource,
 )
-from dra_driver.model.claims.claim import Object, is_in_use
+from dra_driver.model.claims.claim import Object, claim_names, is_in_use
 from dra_driver.selector.selector import Selectors
 
 WATCHED = (
@@ -250,7 +250,7 @@ class ClusterCache:
         """The pod's claims by their names in the pod; None while one is missing, being deleted
         or another pod's."""
         found: dict[str, Object] = {}
-        for reference, name in pods.claim_names(pod).items():
+        for reference, name in claim_names(pod).items():
             key = Key(Subject.CLAIM, pod["metadata"]["namespace"], name or "")
             claim = self.get(key) if name else None
             if claim is None or claim["metadata"].get("deletionTimestamp"):

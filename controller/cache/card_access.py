@@ -7,8 +7,7 @@ import posixpath
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
-from controller.cache import pods
-from dra_driver.model.claims.claim import Object
+from dra_driver.model.claims.claim import Object, claim_names
 from dra_driver.model.names import ENV_VISIBLE_DEVICES, RESOURCE_COUNT, VENDOR_PREFIX
 
 _KINDS: Final = ("initContainers", "containers", "ephemeralContainers")
@@ -19,7 +18,7 @@ _NO_CARD: Final = frozenset({"", "none", "void"})  # values of the variable
 def direct_access(pod: Object, runtime_classes: Collection[str]) -> list[str]:
     """In words, each way by which the pod has cards; empty for a pod with a claim, whichever, or
     with limits ``enflame.com/…``. `runtime_classes` are those of the vendor's runtime."""
-    if pods.claim_names(pod) or _is_served(pod):
+    if claim_names(pod) or _is_served(pod):
         return []
     return sorted({*_by_runtime_class(pod, runtime_classes), *_by_variable(pod), *_by_volume(pod)})
 

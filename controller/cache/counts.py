@@ -15,7 +15,7 @@ from controller.cache.claims import allocated_node
 from controller.cache.keys import uid_of
 from controller.cache.node_resources import NodeResources
 from controller.cache.packed import unpacked
-from dra_driver.model.claims.claim import Object, allocation
+from dra_driver.model.claims.claim import Object, allocation, claim_names
 
 Name = str  # namespace/name, as client-go names what it caches
 _NOBODY: Final[frozenset[Name]] = frozenset()
@@ -59,7 +59,7 @@ def _index_values(pod: Object) -> Iterator[str]:
 
 
 def _claims_of(pod: Object) -> Iterator[Name]:
-    for claim in filter(None, pods.claim_names(pod).values()):
+    for claim in filter(None, claim_names(pod).values()):
         yield f"{pod['metadata']['namespace']}/{claim}"
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from controller.cache.keys import Key, Subject, uid_of
+from dra_driver.model.claims.claim import claim_names
 from dra_driver.model.names import CLASS_LIMIT_PREFIX, LIMITS_TEMPLATE_PREFIX, SCHEDULING_GATE
 
 Pod = Mapping[str, Any]
@@ -31,25 +32,6 @@ def concerns_us(pod: Pod) -> bool:
     return (
         bool(pod["spec"].get("resourceClaims")) or has_our_gate(pod) or bool(limited_classes(pod))
     )
-
-
-def claim_names(pod: Pod) -> dict[str, str | None]:
-    """Names in ``spec.resourceClaims`` to names of ResourceClaims; None while a claim is yet to
-    be made from its template. A reference for which no claim is needed is left out."""
-    made = {
-        each["name"]: each.get("resourceClaimName")
-        for each in (pod.get("status") or {}).get("resourceClaimStatuses") or ()
-    }
-    found: dict[str, str | None] = {}
-    for reference in pod["spec"].get("resourceClaims") or ():
-        name = reference["name"]
-        if reference.get("resourceClaimName"):
-            found[name] = reference["resourceClaimName"]
-        elif name not in made:
-            found[name] = None
-        elif made[name] is not None:
-            found[name] = made[name]
-    return found
 
 
 def template_names(pod: Pod) -> frozenset[str]:

@@ -20,7 +20,7 @@ from dra_driver.kube.resources import (
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
 )
-from dra_driver.model.claims.claim import Object, allocation, results
+from dra_driver.model.claims.claim import Object, allocation, claim_names, results
 from dra_driver.model.names import DRIVER, FINALIZER
 
 
@@ -78,7 +78,7 @@ class EventHandlers:
             yield Key(Subject.TEMPLATE, namespace, name)
         if new is None or pods.is_done(new):
             self._backoff.forget_pod(uid_of(pod))
-            for name in filter(None, pods.claim_names(pod).values()):
+            for name in filter(None, claim_names(pod).values()):
                 yield Key(Subject.CLAIM, namespace, name)
 
     def _on_claim(self, old: Object | None, new: Object | None, now: float) -> Iterator[Key]:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from prometheus_client.core import GaugeMetricFamily
 
 from dra_driver.agent import metric_specs as specs
-from dra_driver.agent.slices.device_layout import Devices
+from dra_driver.agent.slices.device_layout import Devices, by_name
 from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.card import Card
 from dra_driver.model.claims.amounts import CAPACITY_OF_MODE
 from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.claims.owner import ContainerAllocation, Owner
-from dra_driver.model.devices.device import parse_device_name
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ATTR_PROFILES, DRIVER, TAINT_ALLOCATED_BY
@@ -38,7 +37,7 @@ def about_problems(devices: Devices) -> GaugeMetricFamily:
     return specs.CARD_PROBLEM.samples(
         {
             (str(card), taint["key"].removeprefix(f"{DRIVER}/"), taint.get("value", "")): 1
-            for card, _, device in _parsed(devices)
+            for card, _, device in by_name(devices)
             for taint in device.get("taints") or ()
             if taint["key"] != TAINT_ALLOCATED_BY
         }
@@ -48,7 +47,7 @@ def about_problems(devices: Devices) -> GaugeMetricFamily:
 def sizes_of(devices: Devices) -> Sizes:
     """Of the devices that the node offers."""
     found: dict[tuple[PciAddress, Mode], int] = {}
-    for card, mode, device in _parsed(devices):
+    for card, mode, device in by_name(devices):
         name = CAPACITY_OF_MODE.get(mode)
         value = (device.get("capacity") or {}).get(name) if name else None
         found[card, mode] = int(value["value"]) if value else _WHOLE
@@ -123,11 +122,11 @@ def about_largest_request(devices: Devices, ledger: Ledger, sizes: Sizes) -> Gau
     `sizes` are of these devices."""
     ill = {
         card
-        for card, _, device in _parsed(devices)
+        for card, _, device in by_name(devices)
         if any(taint["key"] != TAINT_ALLOCATED_BY for taint in device.get("taints") or ())
     }
     largest: dict[tuple[str, ...], float] = {(mode.value,): 0 for _, mode in sizes}
-    for card, mode, published in _parsed(devices):
+    for card, mode, published in by_name(devices):
         size, holders = sizes[card, mode], ledger.holders_of(card)
         if card in ill or any(device.mode is not mode for _, device in holders):
             continue
@@ -157,12 +156,3 @@ def _profile(device: PreparedDevice) -> str:
 
 def _labels(card: Card) -> tuple[str, str, str, str]:
     return str(card.address), card.uuid, f"gcu{card.minor}", card.model
-
-
-def _parsed(devices: Devices) -> Iterator[tuple[PciAddress, Mode, Object]]:
-    for each in devices:
-        try:
-            mode, card = parse_device_name(each["name"])
-        except InvalidValue:  # published by another version of the driver
-            continue
-        yield card, mode, each

@@ -13,15 +13,14 @@ from prometheus_client.registry import Collector
 
 from dra_driver.agent import card_metrics
 from dra_driver.agent import metric_specs as specs
-from dra_driver.agent.slices.device_layout import Devices
+from dra_driver.agent.slices.device_layout import Devices, by_name
 from dra_driver.agent.sources import DevicesSource, LedgerSource
 from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, DeviceHandler
 from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.card import Card
 from dra_driver.model.claims.claim import Object, allocated_at
 from dra_driver.model.claims.owner import ContainerAllocation
-from dra_driver.model.devices.device import parse_device_name
-from dra_driver.model.errors import GcuError, InvalidValue, JournalError
+from dra_driver.model.errors import GcuError, JournalError
 from dra_driver.model.names import TAINT_ALLOCATED_BY, TAINT_UNHEALTHY
 from dra_driver.node.checkpoint.ledger import Ledger, State
 
@@ -166,9 +165,8 @@ def _offered(devices: Devices) -> GaugeMetricFamily:
     health = {True: "unhealthy", False: "healthy"}
     return specs.DEVICES.samples(
         Tally(
-            (mode, health[any(taint["key"] == TAINT_UNHEALTHY for taint in _taints(device))])
-            for device in devices
-            for mode in _mode(device)
+            (mode.value, health[any(taint["key"] == TAINT_UNHEALTHY for taint in _taints(device))])
+            for _, mode, device in by_name(devices)
         )
     )
 
@@ -207,10 +205,3 @@ def _prepared(ledger: Ledger) -> GaugeMetricFamily:
 def _taints(device: Object) -> Sequence[Mapping[str, str]]:
     found: Sequence[Mapping[str, str]] = device.get("taints") or ()
     return found
-
-
-def _mode(device: Object) -> Iterator[str]:
-    try:
-        yield parse_device_name(device["name"])[0].value
-    except InvalidValue:  # published by another version of the driver
-        return

@@ -12,8 +12,8 @@ import fcntl
 import os
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -51,22 +51,16 @@ class Locks:
         self._take = take
         self._of_cards: dict[PciAddress, Path] = {}
 
-    @contextmanager
-    def claim(self, uid: str) -> Iterator[None]:
+    def claim(self, uid: str) -> AbstractContextManager[None]:
         """No other thread or process prepares, unprepares or recovers the claim meanwhile.
 
         All claims share one file, in which each locks one byte: to create and remove a file for
         each claim would take longer than the rest of the call. Two claims may have the same byte;
         then one waits for the other. Raises InvalidValue for a malformed UID.
         """
-        fd = self._acquire(self._claims, _byte(check_id(uid, "UID")))
-        try:
-            yield
-        finally:
-            os.close(fd)
+        return self._locked(self._claims, _byte(check_id(uid, "UID")))
 
-    @contextmanager
-    def calls(self, uids: Iterable[str]) -> Iterator[None]:
+    def calls(self, uids: Iterable[str]) -> AbstractContextManager[None]:
         """No other call prepares one of these claims meanwhile.
 
         Two pods that share a claim can request it at the same moment, each together with claims of
@@ -74,19 +68,14 @@ class Locks:
         that claim prepared.
         """
         # Several UIDs may have the same byte.
-        fd = self._acquire(self._calls, *sorted({_byte(uid) for uid in uids}))
-        try:
-            yield
-        finally:
-            os.close(fd)
+        return self._locked(self._calls, *sorted({_byte(uid) for uid in uids}))
 
     @contextmanager
     def cards(self, cards: Iterable[PciAddress]) -> Iterator[None]:
         """No other thread or process changes the use of these cards meanwhile."""
         with ExitStack() as stack:
             for card in sorted(cards):
-                fd = self._acquire(self._of_card(card), None)
-                stack.callback(os.close, fd)
+                stack.enter_context(self._locked(self._of_card(card), None))
             yield
 
     def _of_card(self, card: PciAddress) -> Path:
@@ -96,9 +85,16 @@ class Locks:
             path = self._of_cards[card] = self._directory / f"card-{card.slug}.lock"
         return path
 
-    def _acquire(self, path: Path, *places: int | None) -> int:
-        """A descriptor of the file with these bytes locked, or with the whole file locked (None).
-        Closing it releases the locks."""
+    @contextmanager
+    def _locked(self, path: Path, *places: int | None) -> Iterator[None]:
+        """These bytes of the file are locked, or the whole file (None)."""
+        fd = self._acquire(path, places)
+        try:
+            yield
+        finally:
+            os.close(fd)  # which releases the locks
+
+    def _acquire(self, path: Path, places: Sequence[int | None]) -> int:
         try:
             while True:
                 fd = self._open_locked(path, places)

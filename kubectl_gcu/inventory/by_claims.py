@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from controller.cache.pods import claim_names
 from dra_driver.model.claims.amounts import CAPACITY_OF_MODE, requested_amount
-from dra_driver.model.claims.claim import Object, Result, reserved_for, results
+from dra_driver.model.claims.claim import Object, Result, claim_names, reserved_for, results
 from dra_driver.model.devices.device import parse_device_name
 from dra_driver.model.devices.hidden_device import reveal
 from dra_driver.model.errors import InvalidValue

@@ -19,7 +19,7 @@ from dra_driver.kube.resources import (
     RESOURCE_SLICES,
     Resource,
 )
-from dra_driver.model.claims.claim import Object, allocation
+from dra_driver.model.claims.claim import Object, allocation, claim_names
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.names import CLASS_WHOLE
 from kubectl_gcu.cluster.pod_events import events_about
@@ -53,7 +53,7 @@ def explain_pod(api: Api, namespace: str, name: str) -> Explanation:
     pod = api.get(PODS, name, namespace=namespace)
     claims = {
         reference: _get(api, namespace, claim) if claim else None
-        for reference, claim in pods.claim_names(pod).items()
+        for reference, claim in claim_names(pod).items()
     }
     full_name = f"{namespace}/{name}"
     if not has_gcus(pod, claims):
@@ -106,7 +106,7 @@ def pods_of_claim(api: Api, namespace: str, name: str) -> list[str]:
     return sorted(
         str(pod["metadata"]["name"])
         for pod in api.list(PODS, namespace=namespace).items
-        if name in pods.claim_names(pod).values() and not pods.is_done(pod)
+        if name in claim_names(pod).values() and not pods.is_done(pod)
     )
 
 
@@ -161,7 +161,7 @@ def _before(
         and not pods.is_aside(each)
         and any(
             (each["metadata"]["namespace"], name) in unallocated
-            for name in pods.claim_names(each).values()
+            for name in claim_names(each).values()
         )
     )
 

@@ -6,7 +6,7 @@ while any claim uses the card.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dra_driver.config.card_rules import CardConfig
@@ -98,6 +98,17 @@ def slice_count(devices: Devices, card: PciAddress) -> int | None:
     return None
 
 
+def by_name(devices: Iterable[Object]) -> Iterator[tuple[PciAddress, Mode, Object]]:
+    """Each device with the card and the mode that its name says; without those that another version
+    of the driver published under other names."""
+    for each in devices:
+        try:
+            mode, card = parse_device_name(each["name"])
+        except InvalidValue:
+            continue
+        yield card, mode, each
+
+
 def _place(device: Object) -> tuple[int, int, str]:
     """Devices by their names. kube-scheduler takes the first device that fits, so it gets whole
     cards last and from the other end: then shares and instances fill few cards."""
@@ -120,18 +131,9 @@ def _with_taints(device: Object, taints: Sequence[Object] | None) -> Object:
 
 def _by_card(devices: Devices) -> dict[PciAddress, list[Object]]:
     found: dict[PciAddress, list[Object]] = {}
-    for each in devices:
-        card = _card(each)
-        if card is not None:
-            found.setdefault(card, []).append(each)
+    for card, _, each in by_name(devices):
+        found.setdefault(card, []).append(each)
     return found
-
-
-def _card(device: Mapping[str, Any]) -> PciAddress | None:
-    try:
-        return parse_device_name(device["name"])[1]
-    except InvalidValue:  # published by another version of the driver
-        return None
 
 
 def _changes(old: Devices, new: Devices) -> bool:

@@ -143,3 +143,22 @@ def made_for(claim: Mapping[str, Any]) -> str:
         if owner.get("controller") and (owner["apiVersion"], owner["kind"]) == ("v1", "Pod"):
             return str(owner["uid"])
     return ""
+
+
+def claim_names(pod: Mapping[str, Any]) -> dict[str, str | None]:
+    """By the names in a Pod's ``spec.resourceClaims`` the names of ResourceClaims; None while a
+    claim is yet to be made from its template. A reference that needs no claim is left out."""
+    made = {
+        each["name"]: each.get("resourceClaimName")
+        for each in (pod.get("status") or {}).get("resourceClaimStatuses") or ()
+    }
+    found: dict[str, str | None] = {}
+    for reference in pod["spec"].get("resourceClaims") or ():
+        name = reference["name"]
+        if reference.get("resourceClaimName"):
+            found[name] = reference["resourceClaimName"]
+        elif name not in made:
+            found[name] = None
+        elif made[name] is not None:
+            found[name] = made[name]
+    return found

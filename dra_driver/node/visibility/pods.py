@@ -7,13 +7,13 @@ The kubelet's call has claims, and no pod. The pods that use a claim are in its
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import PODS
-from dra_driver.model.claims.claim import ClaimRef, Object, reserved_for
+from dra_driver.model.claims.claim import ClaimRef, Object, claim_names, reserved_for
 from dra_driver.model.errors import GcuError
 from dra_driver.node.ports import ObjectReader
 from dra_driver.node.results import in_parallel
@@ -46,22 +46,9 @@ def find_pods(
             raise pod
         same = pod["metadata"].get("uid") == consumers[key][2]
         on_node = pod["spec"].get("nodeName") == node
-        if same and on_node and names <= {claim for _, claim in claim_names(pod)}:
+        if same and on_node and names <= set(claim_names(pod).values()):
             pods.append(pod)
     return sorted(pods, key=title)
-
-
-def claim_names(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The pod's claims as (name in the pod, name of the ResourceClaim); those made from a
-    template are named in the pod's status."""
-    made = {
-        entry["name"]: entry.get("resourceClaimName")
-        for entry in (pod.get("status") or {}).get("resourceClaimStatuses") or ()
-    }
-    for entry in pod["spec"].get("resourceClaims") or ():
-        claim = entry.get("resourceClaimName") or made.get(entry["name"])
-        if claim:
-            yield entry["name"], claim
 
 
 def title(pod: Mapping[str, Any]) -> str:

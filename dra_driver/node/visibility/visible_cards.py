@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from dra_driver.model.claims.claim import ClaimRef, Object
+from dra_driver.model.claims.claim import ClaimRef, Object, claim_names
 from dra_driver.model.claims.usage_sets import UsageSet, Use, usage_sets
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.mode import Mode
@@ -20,7 +20,7 @@ from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim, State
 from dra_driver.node.checkpoint.records import PreparedDevice, PreparedDevices
 from dra_driver.node.ports import ObjectReader
 from dra_driver.node.visibility.other_claims import may_use_others
-from dra_driver.node.visibility.pods import claim_names, find_pods, title
+from dra_driver.node.visibility.pods import find_pods, title
 
 _REMEDY: Final = "use the same claims together in every pod that shares one of them"
 
@@ -149,9 +149,9 @@ class _Uses:
         by_name = {ref.name: uid for uid, ref in call.refs.items()}
         held = dict(call.held)
         names: dict[str, str] = {}
-        for entry, claim in claim_names(pod):
-            uid = by_name.get(claim)
-            if uid is None:
+        for entry, claim in claim_names(pod).items():
+            uid = by_name.get(claim or "")
+            if claim and uid is None:
                 # It was prepared for another pod, so the kubelet leaves it out of the call.
                 for prepared in ledger.claims_named(namespace, claim):
                     if prepared.state is State.PREPARE_COMPLETED:

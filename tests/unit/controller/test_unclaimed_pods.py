@@ -17,6 +17,7 @@ from controller.settings import ControllerSettings
 from controller.unclaimed_pods import UnclaimedPods
 from dra_driver.kube.api import Api, Change
 from dra_driver.kube.resources import PODS
+from dra_driver.kube.watch import Reflector
 from dra_driver.model.claims.claim import Object
 from tests.unit.controller.fake_api import FakeApi
 from tests.unit.controller.informers.decoded import decoded
@@ -106,7 +107,9 @@ def test_either_program_counts(
     )
     registry = CollectorRegistry()
     made = program(settings, cast("Api", FakeApi()), registry, identity="one")
-    made._housekeeping._watches["the watch of agents"]._handler.on_replace([agent("a")])
+    of_agents = made._housekeeping._parts["the watch of agents"]
+    assert isinstance(of_agents, Reflector)
+    of_agents._handler.on_replace([agent("a")])
     [watch] = [each for each in made._reflectors if each._resource is PODS]
     watch._handler.on_event(Change.ADDED, decoded(PODS, thief("p")))
     labels = {"node": "a", "namespace": "team"}

@@ -6,7 +6,7 @@ import pytest
 
 from controller.cache import pods
 from controller.cache.keys import uid_of
-from dra_driver.model.claims.claim import Object
+from dra_driver.model.claims.claim import Object, claim_names
 
 NAMED = {"name": "a", "resourceClaimName": "claim-a"}
 FROM_TEMPLATE = {"name": "b", "resourceClaimTemplateName": "t"}
@@ -30,7 +30,7 @@ def test_claim_names(
     references: list[Object], statuses: list[Object], names: dict[str, str | None]
 ) -> None:
     pod = {"spec": {"resourceClaims": references}, "status": {"resourceClaimStatuses": statuses}}
-    assert pods.claim_names(pod) == names
+    assert claim_names(pod) == names
 
 
 def test_urgency_is_priority_then_age() -> None:

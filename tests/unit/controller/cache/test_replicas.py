@@ -15,7 +15,7 @@ from controller.cache.cache import ClusterCache
 from dra_driver.config.device_config import API_VERSION, KIND
 from dra_driver.kube.api import Change
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Resource
-from dra_driver.model.claims.claim import Object, results
+from dra_driver.model.claims.claim import Object, claim_names, results
 from dra_driver.model.claims.packing import Packing
 from dra_driver.model.names import DRIVER
 from dra_driver.selector.selector import Selectors
@@ -124,7 +124,7 @@ def test_a_replica_of_before_a_new_template_keeps_nobody_away() -> None:
     assert [place(found, name)[0] for name in ("one", "two", "three")] == ["a", "b", "b"]
 
 
-@pytest.mark.parametrize("shown", [pods.claim_names, pods.is_done], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("shown", [claim_names, pods.is_done], ids=lambda each: each.__name__)
 def test_a_look_costs_no_more_with_more_replicas(
     shown: Callable[[Object], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,7 @@ from controller.write.volumes import node_selectors
 from dra_driver.kube.api import Api
 from dra_driver.kube.encode import encode
 from dra_driver.kube.resources import PODS
-from dra_driver.model.claims.claim import Object
+from dra_driver.model.claims.claim import Object, claim_names
 from dra_driver.model.claims.usage_sets import usage_sets
 from tests.unit.controller.informers.decoded import View, decoded
 
@@ -127,7 +127,7 @@ def uses(pod: Object) -> object:
         pods.node_name,
         pods.nominated_node,
         pods.concerns_us,
-        pods.claim_names,
+        claim_names,
         pods.template_names,
         lambda pod: pods.waits_for_template(pod, "enflame-gcu-1"),
         pods.is_done,
