@@ -17,6 +17,7 @@ from dra_driver.kube.errors import KubeError
 from dra_driver.kube.event_filter import EventFilter, EventLimits, Topic
 from dra_driver.kube.resources import EVENTS
 from dra_driver.model.claims.claim import Object
+from dra_driver.util.background import Background
 from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
@@ -50,7 +51,7 @@ class Recorder(Protocol):
     ) -> float: ...
 
 
-class EventRecorder:
+class EventRecorder(Background):
     """Writes events, within the `limits` for each object and for all.
 
     `record` returns at once and never raises. The queue is bounded: if a slow API server fills it,
@@ -68,6 +69,7 @@ class EventRecorder:
         clock: Clock = time.monotonic,
         now: Now = lambda: datetime.now(UTC),
     ) -> None:
+        super().__init__("events")
         self._api = api
         self._controller = controller
         self._instance = instance
@@ -76,13 +78,6 @@ class EventRecorder:
         self._filter = EventFilter(limits or EventLimits())
         self._lock = threading.Lock()
         self._queue: queue.Queue[Object | None] = queue.Queue(_QUEUED)
-        self._thread = threading.Thread(target=self.run, name="events", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def is_alive(self) -> bool:
-        return self._thread.is_alive()
 
     def stop(self, timeout: float = 5.0) -> None:
         """Write the queued events, for at most `timeout` seconds."""
