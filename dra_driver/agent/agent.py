@@ -43,6 +43,7 @@ from dra_driver.node.cdi.directory import CdiDirectory
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
+from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.node.locks import Locks
 from dra_driver.node.modes.all_modes import all_modes
 from dra_driver.node.preparer import Preparer
@@ -108,13 +109,11 @@ class Agent:
         cdi = CdiDirectory(settings.cdi_dir, effects=effects)
         locks = Locks(state / "locks")
         failures = DeviceCircuitBreaker(on_tripped=self._event_reporter.device_failing)
-        preparer = Preparer(
-            api=api,
+        claim_manager = PreparedClaimManager(
             hardware=self._cards,
             journal=self._journal,
             cdi=cdi,
             locks=locks,
-            node_name=settings.node_name,
             injection=Injection(settings.injection),
             modes=all_modes(
                 drs=drs,
@@ -124,6 +123,13 @@ class Agent:
             ),
             failures=failures,
             on_recreated=self._event_reporter.instance_recreated,
+        )
+        preparer = Preparer(
+            api=api,
+            claim_manager=claim_manager,
+            journal=self._journal,
+            locks=locks,
+            node_name=settings.node_name,
             on_prepared=metrics.on_prepared,
         )
 
@@ -168,7 +174,7 @@ class Agent:
             card_configs=self._card_configs,
             foreign_plugins=foreign_plugins,
             reconciler=Reconciler(
-                claim_manager=preparer.claim_manager,
+                claim_manager=claim_manager,
                 journal=self._journal,
                 locks=locks,
                 drs=drs,
@@ -187,7 +193,7 @@ class Agent:
         self._bring_up = BringUp(
             context,
             recovery=Recovery(
-                claim_manager=preparer.claim_manager,
+                claim_manager=claim_manager,
                 journal=self._journal,
                 cdi=cdi,
                 locks=locks,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from dra_driver.kube.errors import NotFound
@@ -15,20 +16,16 @@ from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.identifiers import check_id
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import pool_name
-from dra_driver.node.cdi.directory import CdiDirectory
-from dra_driver.node.cdi.spec import Injection, device_id
+from dra_driver.node.cdi.spec import device_id
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim, State
 from dra_driver.node.checkpoint.records import PreparedDevices
 from dra_driver.node.claim_reader import Clock, Pause, RetryingReader
-from dra_driver.node.claims.failures import DeviceCircuitBreaker
 from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.node.claims.reallocation import is_reallocated
-from dra_driver.node.claims.recreated import OnRecreated
 from dra_driver.node.locks import Locks
-from dra_driver.node.modes.driver import ModeDriver
 from dra_driver.node.plan import planned_devices
-from dra_driver.node.ports import Hardware, IsCancelled, ObjectReader
+from dra_driver.node.ports import IsCancelled, ObjectReader
 from dra_driver.node.results import ErrorsInto, in_parallel
 from dra_driver.node.visibility.other_claims import others_to_read
 from dra_driver.node.visibility.visible_cards import Call, resolve_visible_cards
@@ -42,46 +39,19 @@ OnPrepared = Callable[[Object], None]
 raises nor waits."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Preparer:
-    """Prepares claims on one node. Thread-safe; constructing it has no effect.
+    """Prepares claims on one node. Thread-safe. `clock` (seconds) and `pause` are for reads that
+    are repeated."""
 
-    Recovery and reconciliation work with its `claim_manager`, too.
-    """
-
-    def __init__(
-        self,
-        *,
-        api: ObjectReader,
-        hardware: Hardware,
-        journal: Journal,
-        cdi: CdiDirectory,
-        locks: Locks,
-        node_name: str,
-        injection: Injection,
-        modes: Mapping[Mode, ModeDriver],
-        failures: DeviceCircuitBreaker | None = None,
-        on_recreated: OnRecreated = lambda _instance: None,
-        on_prepared: OnPrepared = lambda _claim: None,
-        clock: Clock = time.monotonic,
-        pause: Pause = time.sleep,
-    ) -> None:
-        """`clock` (seconds) and `pause` are for reads from the API server that are repeated."""
-        self._on_prepared = on_prepared
-        self._retrying = partial(RetryingReader, api, clock=clock, pause=pause)
-        self._locks = locks
-        self._journal = journal
-        self._node = node_name
-        self._pool = pool_name(node_name)
-        self.claim_manager = PreparedClaimManager(
-            hardware=hardware,
-            journal=journal,
-            cdi=cdi,
-            locks=locks,
-            modes=modes,
-            injection=injection,
-            failures=failures or DeviceCircuitBreaker(),
-            on_recreated=on_recreated,
-        )
+    api: ObjectReader
+    claim_manager: PreparedClaimManager
+    journal: Journal
+    locks: Locks
+    node_name: str
+    on_prepared: OnPrepared = lambda _claim: None
+    clock: Clock = time.monotonic
+    pause: Pause = time.sleep
 
     def prepare(
         self, refs: Sequence[ClaimRef], *, is_cancelled: IsCancelled | None = None
@@ -94,9 +64,9 @@ class Preparer:
         """
         call = Call({ref.uid: ref for ref in refs})
         prepared: dict[str, PreparedDevices | GcuError] = {}
-        with self._locks.calls(call.refs):
-            reader = self._retrying()
-            ledger = self._journal.snapshot()
+        with self.locks.calls(call.refs):
+            reader = RetryingReader(self.api, clock=self.clock, pause=self.pause)
+            ledger = self.journal.snapshot()
             self._fetch_and_plan(call, ledger, reader)
             planned = self._resolve_visible_cards(call, ledger, reader)
             for uid in call.held:
@@ -117,7 +87,7 @@ class Preparer:
             prepared |= in_parallel(slow) | call.failed
         for uid in planned:
             if not isinstance(prepared[uid], GcuError):
-                self._on_prepared(call.objects[uid])
+                self.on_prepared(call.objects[uid])
         return {uid: _answer(call.refs[uid], result) for uid, result in prepared.items()}
 
     def unprepare(self, refs: Sequence[ClaimRef]) -> dict[str, GcuError | None]:
@@ -126,7 +96,7 @@ class Preparer:
         Needs no API server: the claim may be deleted there. Raises JournalError where the journal
         cannot be read.
         """
-        held = self._journal.snapshot().claims if len(refs) > 1 else {}
+        held = self.journal.snapshot().claims if len(refs) > 1 else {}
         failed: dict[str, GcuError] = {}
         slow: dict[str, Callable[[], None]] = {}
         for ref in refs:
@@ -160,14 +130,14 @@ class Preparer:
             else:
                 call.objects[uid] = claim
                 with ErrorsInto(call.failed, uid):
-                    call.planned[uid] = planned_devices(claim, ref, pool=self._pool)
+                    call.planned[uid] = planned_devices(claim, ref, pool=pool_name(self.node_name))
 
     def _resolve_visible_cards(
         self, call: Call, ledger: Ledger, reader: ObjectReader
     ) -> dict[str, PreparedDevices]:
         failed: dict[str, GcuError] = {}
         with ErrorsInto(failed, ""):
-            return resolve_visible_cards(call, reader, ledger, self._node)
+            return resolve_visible_cards(call, reader, ledger, self.node_name)
         call.failed |= dict.fromkeys(call.planned, failed[""])
         return {}
 

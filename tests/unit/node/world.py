@@ -22,6 +22,7 @@ from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.records import PreparedDevice
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
+from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.node.claims.recreated import RecreatedInstance
 from dra_driver.node.locks import Locks, Take, take_lock
 from dra_driver.node.modes.driver import ModeDriver, WholeCard
@@ -215,23 +216,28 @@ class World:
         journal = Journal(self.root / "state", effects=effects, capacity=1 << 14)
         cdi = CdiDirectory(self.root / "cdi", effects=effects)
         locks = Locks(self.root / "state" / "locks", take=self.take)
-        preparer = Preparer(
-            api=self.api,
+        claim_manager = PreparedClaimManager(
             hardware=self.hardware(),
             journal=journal,
             cdi=cdi,
             locks=locks,
-            node_name=NODE,
             injection=self.injection,
             modes=self.modes(journal, effects),
             failures=self.failures,
             on_recreated=self.on_recreated.append,
+        )
+        preparer = Preparer(
+            api=self.api,
+            claim_manager=claim_manager,
+            journal=journal,
+            locks=locks,
+            node_name=NODE,
             on_prepared=lambda claim: self.on_prepared.append(claim["metadata"]["name"]),
             clock=lambda: sum(self.pauses),
             pause=self.pauses.append,
         )
         recovery = Recovery(
-            claim_manager=preparer.claim_manager,
+            claim_manager=claim_manager,
             journal=journal,
             cdi=cdi,
             locks=locks,
