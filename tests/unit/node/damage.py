@@ -8,7 +8,7 @@ from typing import Final
 from dra_driver.node.checkpoint import frames
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.records import Record, encode
-from tests.unit.node.journals import CAPACITY, damaged, is_complete, opened, prepared, uids
+from tests.unit.node.journals import CAPACITY, opened, prepared, uids
 
 SMALL: Final = b"".join(
     frames.encode(encode(raw))
@@ -85,3 +85,14 @@ def damage(journal: Path, words: str) -> None:
     content = journal.read_bytes()
     assert words.encode() in content
     journal.write_bytes(content.replace(words.encode(), words.swapcase().encode()))
+
+
+def is_complete(journal: Journal) -> bool:
+    """Whether it is after it was opened."""
+    journal.open()
+    return journal.is_complete
+
+
+def damaged(directory: Path) -> list[Path]:
+    """The damaged journals that were moved aside."""
+    return sorted(directory.glob("journal.damaged-*"))

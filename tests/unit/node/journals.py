@@ -28,20 +28,10 @@ def forgotten(number: int) -> Record:
 
 def opened(directory: Path, effects: Effects = NO_FAULTS) -> Journal:
     journal = Journal(directory, effects=effects, capacity=CAPACITY)
-    if not is_complete(journal):
+    journal.open()
+    if not journal.is_complete:
         journal.mark_rebuilt(journal.losses)
     return journal
-
-
-def is_complete(journal: Journal) -> bool:
-    """Whether it is after it was opened."""
-    journal.open()
-    return journal.is_complete
-
-
-def damaged(directory: Path) -> list[Path]:
-    """The damaged journals that were moved aside."""
-    return sorted(directory.glob("journal.damaged-*"))
 
 
 def uids(journal: Journal) -> set[str]:

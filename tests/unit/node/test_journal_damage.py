@@ -15,18 +15,9 @@ from dra_driver.model.errors import JournalError
 from dra_driver.node.checkpoint import frames
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.records import encode
-from tests.unit.node.damage import SMALL, ends, open_cut, open_flipped
+from tests.unit.node.damage import SMALL, damaged, ends, is_complete, open_cut, open_flipped
 from tests.unit.node.effects import Failing
-from tests.unit.node.journals import (
-    CAPACITY,
-    damaged,
-    forgotten,
-    is_complete,
-    opened,
-    prepared,
-    records_in,
-    uids,
-)
+from tests.unit.node.journals import CAPACITY, forgotten, opened, prepared, records_in, uids
 
 # tests/property has every place.
 _FEW = range(0, len(SMALL), 37)

@@ -9,8 +9,8 @@ import pytest
 
 from dra_driver.model.errors import JournalError
 from dra_driver.node.checkpoint.journal import Journal
-from tests.unit.node.damage import SMALL, append_torn, open_torn
-from tests.unit.node.journals import CAPACITY, damaged, is_complete, opened, prepared, uids
+from tests.unit.node.damage import SMALL, append_torn, damaged, is_complete, open_torn
+from tests.unit.node.journals import CAPACITY, opened, prepared, uids
 from tests.unit.node.ledger_file import read_ledger
 
 # tests/property has every place.

@@ -17,18 +17,9 @@ from dra_driver.model.errors import JournalError, Refused
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import Kind, Record, encode, record
+from tests.unit.node.damage import damaged, is_complete
 from tests.unit.node.effects import Failing
-from tests.unit.node.journals import (
-    CAPACITY,
-    damaged,
-    forgotten,
-    is_complete,
-    opened,
-    prepared,
-    records_in,
-    ref,
-    uids,
-)
+from tests.unit.node.journals import CAPACITY, forgotten, opened, prepared, records_in, ref, uids
 from tests.unit.node.world import hold
 
 
