@@ -16,9 +16,6 @@ from dra_driver.telemetry.logs import LogFormat
 class ControllerSettings(Settings):
     """The settings of `gcu-dra-controller`."""
 
-    kubeconfig: Path | None = Field(
-        None, description="Kubeconfig of the cluster; without it the pod's service account is used."
-    )
     mode: Literal["auto", "dra", "device-plugin"] = Field(
         "auto",
         description="What is served: claims (dra), or pods with limits, as a scheduler extender "

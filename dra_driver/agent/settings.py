@@ -145,9 +145,6 @@ class AgentSettings(Settings):
         "during an update (kubelet 1.33 or newer)",
     )
     pod_name: str = Field(default="", description="name of this pod, for its events")
-    kubeconfig: Path | None = Field(
-        default=None, description="kubeconfig file; in a pod its service account is used"
-    )
     probe_port: int = Field(
         default=8080, ge=0, le=65535, description="port of /healthz, /readyz, /startz and /metrics"
     )

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 
@@ -30,7 +30,7 @@ _FILE, _ENVIRONMENT, _FLAGS = "file", "environment", "flags"
 
 
 class Settings(BaseModel):
-    """Base of every program's settings: frozen, and an unknown key is an error."""
+    """What every program has: frozen, and an unknown key is an error."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -38,6 +38,10 @@ class Settings(BaseModel):
         alias_generator=to_camel,
         populate_by_name=True,
         allow_inf_nan=False,
+    )
+
+    kubeconfig: Path | None = Field(
+        default=None, description="kubeconfig file; in a pod its service account is used"
     )
 
 

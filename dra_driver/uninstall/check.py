@@ -11,7 +11,6 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from pathlib import Path
 from typing import Final
 
 from pydantic import Field
@@ -35,9 +34,6 @@ _MOST_LINES: Final = 40
 class CheckSettings(Settings):
     """The program's settings."""
 
-    kubeconfig: Path | None = Field(
-        default=None, description="kubeconfig file; in a pod its service account is used"
-    )
     release_namespace: str = Field(min_length=1, description="namespace of the Helm release")
     release: str = Field(min_length=1, description="name of the Helm release")
     revision: int = Field(ge=1, description="the release's revision")

@@ -9,10 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
-from pathlib import Path
 from typing import Final
-
-from pydantic import Field
 
 from dra_driver.config.loader import Settings, load
 from dra_driver.kube.api import Api
@@ -27,14 +24,6 @@ from dra_driver.version import VERSION
 _DESCRIPTION: Final = "Deletes the hidden ResourceSlices of this driver."
 
 
-class SlicesSettings(Settings):
-    """The program's settings."""
-
-    kubeconfig: Path | None = Field(
-        default=None, description="kubeconfig file; in a pod its service account is used"
-    )
-
-
 def main() -> None:
     run_program(run)
 
@@ -43,7 +32,7 @@ def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) 
     """Raises KubeError."""
     del stop
     name = "gcu-dra-uninstall-slices"
-    settings = load(SlicesSettings, argv, environ, prog=name, description=_DESCRIPTION)
+    settings = load(Settings, argv, environ, prog=name, description=_DESCRIPTION)
     client = connect(settings.kubeconfig, effects=Effects(), user_agent=f"{name}/{VERSION}")
     with closing(client) as api:
         delete_hidden_slices(api)
