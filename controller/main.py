@@ -13,6 +13,7 @@ from controller.app import Controller
 from controller.cache.claims import MANAGER
 from controller.extender.extender import Extender
 from controller.settings import ControllerSettings
+from controller.webhook.counted_limits import CardKinds
 from controller.webhook.webhook import Webhook
 from dra_driver.config.loader import load
 from dra_driver.kube.api import Api
@@ -59,7 +60,8 @@ def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) 
     controller = front_of(settings, api)(
         settings, api, registry, identity=identity, on_restored=stop.set
     )
-    webhook = webhook_of(settings, api, registry, identity=identity)
+    card_kinds = controller.card_kinds if isinstance(controller, Extender) else None
+    webhook = webhook_of(settings, api, registry, identity=identity, card_kinds=card_kinds)
     probes = ProbeServer(
         settings.http_port,
         ready=controller.ready,
@@ -96,12 +98,18 @@ def front_of(settings: ControllerSettings, api: Api) -> type[Controller | Extend
 
 
 def webhook_of(
-    settings: ControllerSettings, api: Api, registry: CollectorRegistry, *, identity: str
+    settings: ControllerSettings,
+    api: Api,
+    registry: CollectorRegistry,
+    *,
+    identity: str,
+    card_kinds: CardKinds | None = None,
 ) -> Webhook | None:
-    """The admission webhook; None where no certificate for it is named."""
+    """The admission webhook; None where no certificate for it is named. `card_kinds` is the
+    extender's, where there is no DRA."""
     if settings.webhook_certificate is None and settings.webhook_key is None:
         return None
-    return Webhook(settings, api, registry, identity=identity)
+    return Webhook(settings, api, registry, identity=identity, card_kinds=card_kinds)
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ class ControllerSettings(Settings):
     )
     webhook_key: Path | None = Field(None, description="The webhook certificate's key, a PEM file.")
     webhook_port: int = Field(
-        8443, ge=0, le=65535, description="HTTPS port of the admission webhook; 0 takes any."
+        8444, ge=0, le=65535, description="HTTPS port of the admission webhook; 0 takes any."
     )
     webhook_drain: float = Field(
         3.0,

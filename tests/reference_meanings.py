@@ -149,6 +149,13 @@ ANNOTATIONS: Final = {
         *("annotation", "Pod", "the controller, without DRA"),
         "PCI addresses of the cards that the pod was placed for",
     ),
+    names.ANNOTATION_ASKED: (
+        *("annotation", "Pod", "the controller's webhook, without DRA"),
+        (
+            "by container, its [limits by memory and compute](memory-and-compute.md#without-dra), "
+            "which became slices or a size"
+        ),
+    ),
     f"{names.DRIVER}/retry": (
         *("annotation", "Pod", "the controller, without DRA"),
         "a new value has kube-scheduler try the waiting pod again",

@@ -5,12 +5,10 @@ Not safe for several threads: callers hold a lock around each use.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final
 
 from controller.allocator.allocate import NO_PEERS
 from controller.allocator.allocated_devices import AllocatedDevices, DeviceAllocation
@@ -22,22 +20,14 @@ from controller.cache.cache import Tombstones
 from controller.cache.keys import uid_of
 from controller.extender.claim_for_limits import CLASSES
 from controller.extender.devices import slice_of
-from controller.extender.limit_request import Pod, concerns_us, parse_limits
-from controller.extender.node_allocations import BoundPod, allocations_on
+from controller.extender.limit_request import Pod, concerns_us
+from controller.extender.node_allocations import BoundPod, allocations_on, static_uid
 from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.card_kind import CardKind
 from dra_driver.model.devices.node_cards import NodeCard, parse_cards
-from dra_driver.model.errors import InvalidValue, Refused
-from dra_driver.model.names import ANNOTATION_ASSIGNED, ANNOTATION_CARDS, pool_name
-from dra_driver.model.pci import PciAddress
+from dra_driver.model.errors import InvalidValue
+from dra_driver.model.names import ANNOTATION_CARDS, pool_name
 from dra_driver.selector.selector import Selectors
-
-# On the mirror of a static pod, the UID that the kubelet gave it: MD5 of the manifest (1.36.3,
-# pkg/kubelet/pod/mirror_client.go and pkg/kubelet/config/common.go). Who may create pods can set
-# it, to any value: the API server only asks that such a pod names a node from the start, and then
-# keeps the value (pkg/apis/core/validation). Whatever it is, no kubelet runs a pod that has it
-# (pkg/kubelet/types, `IsMirrorPod`).
-_MIRROR: Final = "kubernetes.io/config.mirror"
-_STATIC_UID: Final = re.compile(r"[0-9a-f]{32}")
 
 UNREPORTED = "the node's agent has not reported its cards"
 
@@ -49,7 +39,9 @@ class _Node:
     them."""
 
     published: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
     cards: tuple[NodeCard, ...] = ()
+    kinds: frozenset[CardKind] = frozenset()
     problem: str = UNREPORTED
     bound: dict[str, BoundPod] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
@@ -84,6 +76,12 @@ class ExtenderCache:
         found = self._nodes.get(node)
         return found.cards if found else ()
 
+    def card_kinds(self, labels: Mapping[str, str]) -> frozenset[CardKind]:
+        """Of the nodes with these labels whose agents have reported their cards."""
+        wanted = labels.items()
+        found = [each.kinds for each in self._nodes.values() if wanted <= each.labels.items()]
+        return frozenset().union(*found)
+
     def problem(self, node: str) -> str:
         """Why no card of the node can be allocated, whatever is free; empty where one can."""
         found = self._nodes.get(node)
@@ -97,6 +95,7 @@ class ExtenderCache:
         name = node["metadata"]["name"]
         text = (node["metadata"].get("annotations") or {}).get(ANNOTATION_CARDS)
         known = self._nodes.setdefault(name, _Node())
+        known.labels = node["metadata"].get("labels") or {}
         if text == known.published:
             return
         known.published = text
@@ -109,6 +108,7 @@ class ExtenderCache:
                 known.problem = ""
             except InvalidValue as error:
                 known.cards, known.problem = (), str(error)
+        known.kinds = frozenset(map(CardKind.of, known.cards))
         self._inventory.put(published)
         self._count(name)
 
@@ -132,10 +132,10 @@ class ExtenderCache:
         if not node:
             return
         if pods.is_done(pod):
-            static = _static(pod)
+            static = static_uid(pod)
             self._end(uid, node, uid if static is None else static)
             return
-        bound_pod = _bound_pod(pod)
+        bound_pod = BoundPod.parse(pod)
         if bound_pod is not None:
             self._assumed.discard(uid)
             self._place(bound_pod, node)
@@ -251,39 +251,3 @@ class ExtenderCache:
         if known.published is None and not known.bound:
             del self._nodes[name]
             self.state.numbers.trim(self._nodes.keys())
-
-
-def _bound_pod(pod: Object) -> BoundPod | None:
-    """None where the pod requests nothing that a node could give it."""
-    try:
-        request = parse_limits(pod)
-    except Refused:
-        return None  # bound by hand; what it got nevertheless is in the agent's report
-    if request is None:
-        return None
-    metadata = pod["metadata"]
-    text = (metadata.get("annotations") or {}).get(ANNOTATION_ASSIGNED, "")
-    return BoundPod(
-        uid=uid_of(pod),
-        name=f"{metadata['namespace']}/{metadata['name']}",
-        request=request,
-        cards=tuple(_addresses(text.split(","))) if text else (),
-        static=_static(pod),
-        workload=pods.workload(pod),
-    )
-
-
-def _static(pod: Object) -> str | None:
-    """`BoundPod.static` of the pod."""
-    text = (pod["metadata"].get("annotations") or {}).get(_MIRROR)
-    if text is None:
-        return None
-    return str(text) if _STATIC_UID.fullmatch(str(text)) else ""
-
-
-def _addresses(texts: Iterable[str]) -> Iterator[PciAddress]:
-    for each in texts:
-        try:
-            yield PciAddress.parse(each)
-        except InvalidValue:  # not written by the extender: the cards are unknown
-            return

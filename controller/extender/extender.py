@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -24,13 +24,7 @@ from controller.extender.retry_queue import RetryQueue
 from controller.extender.service import Service
 from controller.extender.watching import NodeHandler, PodHandler
 from controller.housekeeping import Housekeeping
-from controller.https.certificates import (
-    AUTHORITY,
-    CLIENT,
-    SERVER,
-    CertificateFiles,
-    Certificates,
-)
+from controller.https.certificates import AUTHORITY, CLIENT, SERVER, CertificateFiles, Certificates
 from controller.https.expiry import RENEW, Expiry
 from controller.https.server import HttpsServer
 from controller.leaderelection.fence import Fence, fenced
@@ -43,6 +37,7 @@ from dra_driver.kube.events import EventRecorder
 from dra_driver.kube.resources import NODES, PODS
 from dra_driver.kube.watch import Reflector
 from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.card_kind import CardKind
 from dra_driver.model.devices.node_cards import NodeCard
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.names import DRIVER
@@ -200,6 +195,12 @@ class Extender:
             reflector.stop(deadline.left())
         self._recorder.stop(deadline.left())
 
+    def card_kinds(self, labels: Mapping[str, str]) -> Collection[CardKind]:
+        """Of the nodes with these labels. Raises Refused before all nodes were read."""
+        self._check_synced()
+        with self._lock:
+            return self._cache.card_kinds(labels)
+
     def ready(self) -> str | None:
         """None where calls are answered: one replica at a time."""
         try:
@@ -251,9 +252,12 @@ class Extender:
         logger.info("serving kube-scheduler on port %d", self._server.port)
 
     def _check(self) -> None:
+        self._check_synced()
+        self._fence.check()
+
+    def _check_synced(self) -> None:
         if not self._is_synced():
             raise Refused("gcu-dra-controller has not read all nodes and pods yet")
-        self._fence.check()
 
     def _is_synced(self) -> bool:
         return all(each.synced.is_set() for each in self._reflectors)

@@ -3,23 +3,36 @@ have yet. Pure."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from controller.allocator.allocated_devices import DeviceAllocation
 from controller.allocator.capacity import NANO
 from controller.allocator.device import DeviceId
-from controller.extender.limit_request import LimitRequest
+from controller.cache import pods
+from controller.cache.keys import uid_of
+from controller.extender.limit_request import LimitRequest, parse_limits
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.device import device_name
 from dra_driver.model.devices.node_cards import NodeCard
+from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import CAPACITY_SIZE, CAPACITY_SLICES, pool_name
+from dra_driver.model.names import ANNOTATION_ASSIGNED, CAPACITY_SIZE, CAPACITY_SLICES, pool_name
 from dra_driver.model.pci import PciAddress
 
 _Reported = defaultdict[str, Counter[PciAddress]]  # by UID: how much of which cards
 _Unowned = Counter[tuple[PciAddress, Mode, int]]  # containers that hold so much, whosever they are
 _CAPACITIES = {Mode.SHARED: CAPACITY_SLICES, Mode.DRS: CAPACITY_SIZE}
+# On the mirror of a static pod, the UID that the kubelet gave it: MD5 of the manifest (1.36.3,
+# pkg/kubelet/pod/mirror_client.go and pkg/kubelet/config/common.go). Who may create pods can set
+# it, to any value: the API server only asks that such a pod names a node from the start, and then
+# keeps the value (pkg/apis/core/validation). Whatever it is, no kubelet runs a pod that has it
+# (pkg/kubelet/types, `IsMirrorPod`).
+_MIRROR: Final = "kubernetes.io/config.mirror"
+_STATIC_UID: Final = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +56,26 @@ class BoundPod:
     def recorded(self) -> str:
         """The UID by which the kubelet, and so the agent, knows it."""
         return self.uid if self.static is None else self.static
+
+    @classmethod
+    def parse(cls, pod: Object) -> BoundPod | None:
+        """None where the pod requests nothing that a node could give it."""
+        try:
+            request = parse_limits(pod)
+        except Refused:
+            return None  # bound by hand; what it got nevertheless is in the agent's report
+        if request is None:
+            return None
+        metadata = pod["metadata"]
+        text = (metadata.get("annotations") or {}).get(ANNOTATION_ASSIGNED, "")
+        return cls(
+            uid=uid_of(pod),
+            name=f"{metadata['namespace']}/{metadata['name']}",
+            request=request,
+            cards=tuple(_addresses(text.split(","))) if text else (),
+            static=static_uid(pod),
+            workload=pods.workload(pod),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,3 +196,19 @@ def _hold(node: str, card: PciAddress, mode: Mode, amount: int) -> DeviceAllocat
     if mode is Mode.WHOLE:
         return DeviceAllocation(device, None)
     return DeviceAllocation(device, {_CAPACITIES[mode]: amount * NANO} if amount else {})
+
+
+def static_uid(pod: Object) -> str | None:
+    """`BoundPod.static` of the pod."""
+    text = (pod["metadata"].get("annotations") or {}).get(_MIRROR)
+    if text is None:
+        return None
+    return str(text) if _STATIC_UID.fullmatch(str(text)) else ""
+
+
+def _addresses(texts: Iterable[str]) -> Iterator[PciAddress]:
+    for each in texts:
+        try:
+            yield PciAddress.parse(each)
+        except InvalidValue:  # not written by the extender: the cards are unknown
+            return

@@ -11,14 +11,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
+from controller.webhook.containers import (
+    MEASURES,
+    Container,
+    asked_limits,
+    asking_containers,
+    isolation_of,
+)
 from controller.webhook.review import Operation
 from dra_driver.config.device_config import ISOLATION
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.errors import InvalidValue
 from dra_driver.model.names import (
-    ANNOTATION_ISOLATION,
     CLASS_DRS,
     CLASS_LIMIT_PREFIX,
     CLASS_PART,
@@ -31,7 +36,6 @@ from dra_driver.model.names import (
     RESOURCE_SHARED,
     RESOURCE_WHOLE,
 )
-from dra_driver.model.quantity import parse_quantity
 
 CLAIM: Final = "enflame-limits"
 """The name of the claim in the pod."""
@@ -50,20 +54,16 @@ _COUNTED: Final[Mapping[str, str]] = MappingProxyType(
 """By limit, the name of the claim template without the amount. A pod has one of these limits."""
 
 _UNITS: Final = MappingProxyType({RESOURCE_MEMORY: "m", RESOURCE_CORE: "c"})
-"""By limit, the unit behind the amount in the template's name. A pod may have both limits."""
+"""By limit, the unit behind the amount in the template's name."""
 
-_DEFAULT_ISOLATION: Final = "fixed-share"
-
-LIMITS: Final = frozenset(_COUNTED.keys() | _UNITS.keys())
+LIMITS: Final = frozenset(_COUNTED.keys() | MEASURES)
 """The limits that are translated."""
 
 NODE_LABEL: Final = "enflame.com/gcushare"
 """The vendor's. No node has it but with the vendor's device plugin."""
 
-_PARTS: Final = frozenset({RESOURCE_SHARED, RESOURCE_DRS, *_UNITS})
+_PARTS: Final = frozenset({RESOURCE_SHARED, RESOURCE_DRS, *MEASURES})
 """These limits say what a device is to have. All others count devices."""
-_MOST: Final = MappingProxyType({RESOURCE_MEMORY: 9_999_999, RESOURCE_CORE: 99})
-_MOST_OF_OTHERS: Final = 999
 _LONGEST_NAME: Final = 253  # of an object
 _MOST_IN_CLAIM: Final = 32  # resource.k8s.io/v1, DeviceRequestsMaxSize, AllocationResultsMaxSize
 
@@ -78,18 +78,6 @@ class LimitRules:
     drop_node_selector: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Container:
-    """`at` is when it starts, as a number; it `ends` before the next one starts. `amount` is as in
-    the template's name, empty for what no template has."""
-
-    path: str
-    at: int
-    ends: bool
-    resources: Mapping[str, Any]
-    amount: str
-
-
 def translate_limits(pod: Object, rules: LimitRules) -> list[Operation]:
     """The patch for a new pod; nothing where its limits are translated already."""
     patch = list(_claims_for_limits(pod, rules))
@@ -102,13 +90,13 @@ def translate_limits(pod: Object, rules: LimitRules) -> list[Operation]:
 
 def _claims_for_limits(pod: Object, rules: LimitRules) -> Iterator[Operation]:
     spec = pod["spec"]
-    asked = {name for each in _raw_containers(spec) for name in LIMITS & _limits(each).keys()}
+    asked = asked_limits(spec, LIMITS)
     template = _template(pod, asked)
     if template is None:
         return
-    asking = list(_asking(spec, asked))
+    asking = list(asking_containers(spec, asked))
     users = _users(asking)
-    amounts = [each.amount for each in users]
+    amounts = [_text(each) for each in users]
     claims = list(spec.get("resourceClaims") or ())
     name = "-".join((template, *amounts))
     if not _fits(asked, amounts) or len(name) > _LONGEST_NAME:
@@ -127,16 +115,15 @@ def _claims_for_limits(pod: Object, rules: LimitRules) -> Iterator[Operation]:
 def _template(pod: Object, asked: AbstractSet[str]) -> str | None:
     """The template's name without amounts; None where these limits, or the pod's isolation, have
     none."""
-    if len(asked) == 1 and not asked <= _UNITS.keys():
+    if len(asked) == 1 and not asked <= MEASURES:
         return _COUNTED[next(iter(asked))]
-    annotations = pod["metadata"].get("annotations") or {}
-    isolation = annotations.get(ANNOTATION_ISOLATION, _DEFAULT_ISOLATION)
-    if asked and asked <= _UNITS.keys() and isolation in ISOLATION:
+    isolation = isolation_of(pod)
+    if asked and asked <= MEASURES and isolation in ISOLATION:
         return f"{LIMITS_TEMPLATE_PREFIX}{isolation}"
     return None
 
 
-def _users(asking: Sequence[_Container]) -> list[_Container]:
+def _users(asking: Sequence[Container]) -> list[Container]:
     """The containers that have a request of their own. An init container that ends hands on what it
     uses, as the kubelet does, to a later container of the same amount; of several without such a
     container, the first one has a request for all of them."""
@@ -147,48 +134,18 @@ def _users(asking: Sequence[_Container]) -> list[_Container]:
     return users
 
 
-def _heir(container: _Container, users: Sequence[_Container]) -> _Container:
+def _heir(container: Container, users: Sequence[Container]) -> Container:
     return next(each for each in users if _inherits(container, each))
 
 
-def _inherits(container: _Container, other: _Container) -> bool:
-    return other.amount == container.amount and (other.ends or other.at > container.at)
+def _inherits(container: Container, other: Container) -> bool:
+    return other.amounts == container.amounts and (other.ends or other.at > container.at)
 
 
-def _asking(spec: Mapping[str, Any], asked: AbstractSet[str]) -> Iterator[_Container]:
-    inits = spec.get("initContainers") or ()
-    for i, each in enumerate(spec.get("containers") or ()):
-        if asked & _limits(each).keys():
-            path = f"/spec/containers/{i}"
-            yield _Container(path, len(inits) + i, False, each["resources"], _amount(each, asked))
-    for i, each in enumerate(inits):
-        if asked & _limits(each).keys():
-            ends, path = each.get("restartPolicy") != "Always", f"/spec/initContainers/{i}"
-            yield _Container(path, i, ends, each["resources"], _amount(each, asked))
-
-
-def _raw_containers(spec: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    yield from spec.get("containers") or ()
-    yield from spec.get("initContainers") or ()
-
-
-def _limits(container: Mapping[str, Any]) -> Mapping[str, Any]:
-    limits: Mapping[str, Any] = (container.get("resources") or {}).get("limits") or {}
-    return limits
-
-
-def _amount(container: Mapping[str, Any], asked: AbstractSet[str]) -> str:
-    """Empty where one of the container's limits is no whole number that a template can have."""
-    text = ""
-    for name in sorted(asked & _limits(container).keys(), reverse=True):  # memory, then core
-        try:
-            amount = parse_quantity(str(_limits(container)[name]))
-        except InvalidValue:
-            return ""
-        if amount.denominator != 1 or not 1 <= amount <= _MOST.get(name, _MOST_OF_OTHERS):
-            return ""
-        text += f"{amount}{_UNITS.get(name, '')}"
-    return text
+def _text(container: Container) -> str:
+    """The amount as in the template's name; empty for what no template has."""
+    ordered = sorted(container.amounts.items(), reverse=True)  # memory, then core
+    return "".join(f"{amount}{_UNITS.get(name, '')}" for name, amount in ordered)
 
 
 def _fits(asked: AbstractSet[str], amounts: Sequence[str]) -> bool:
@@ -198,12 +155,8 @@ def _fits(asked: AbstractSet[str], amounts: Sequence[str]) -> bool:
     return asked <= _PARTS or sum(map(int, amounts)) <= _MOST_IN_CLAIM
 
 
-def _resources(container: _Container, asked: AbstractSet[str], request: str) -> Operation:
-    resources = dict(container.resources)
-    for field in ("limits", "requests"):
-        if field in resources:
-            kept = {name: each for name, each in resources[field].items() if name not in asked}
-            resources[field] = kept
+def _resources(container: Container, asked: AbstractSet[str], request: str) -> Operation:
+    resources = container.resources_without(asked)
     reference = {"name": CLAIM, "request": request}
     resources["claims"] = [*(resources.get("claims") or ()), reference]
     return {"op": "replace", "path": f"{container.path}/resources", "value": resources}

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from controller import metric_specs as specs
 from controller.https.server import Answer
 from controller.webhook.amounts import move_amounts
+from controller.webhook.counted_limits import CardKinds, count_limits
 from controller.webhook.gate import set_gate
 from controller.webhook.limits import LimitRules, translate_limits
 from controller.webhook.review import Operation, parse_review, render_allowed, render_denied
@@ -29,24 +30,29 @@ Mutation = Callable[[Object], Sequence[Operation]]
 """The patch for an object. Raises GcuError where the object is not to be stored."""
 
 
-class WebhookService:
-    """Every replica answers, whichever leads: a patch depends on the object alone, that for limits
-    also on `translates`, which says whether they become claims. `classes` are the DeviceClasses
-    whose requests' amounts are moved."""
+def with_dra(
+    classes: Collection[str], rules: LimitRules, translates: Callable[[], bool]
+) -> Mapping[str, Mutation]:
+    """What is served by path where there is DRA. A patch depends on the object alone, that for
+    limits also on `translates`, which says whether they become claims. `classes` are the
+    DeviceClasses whose requests' amounts are moved."""
+    return {
+        AMOUNTS: partial(move_amounts, classes=frozenset(classes)),
+        LIMITS: lambda pod: translate_limits(pod, rules) if translates() else (),
+        GATE: set_gate,
+    }
 
-    def __init__(
-        self,
-        classes: Collection[str],
-        rules: LimitRules,
-        registry: CollectorRegistry,
-        *,
-        translates: Callable[[], bool] = lambda: True,
-    ) -> None:
-        self._mutations: Mapping[str, Mutation] = {
-            AMOUNTS: partial(move_amounts, classes=frozenset(classes)),
-            LIMITS: lambda pod: translate_limits(pod, rules) if translates() else (),
-            GATE: set_gate,
-        }
+
+def without_dra(card_kinds: CardKinds) -> Mapping[str, Mutation]:
+    """Likewise, where limits are counted by kubelets."""
+    return {LIMITS: partial(count_limits, card_kinds=card_kinds)}
+
+
+class WebhookService:
+    """`mutations` are by path. Every replica answers, whichever leads."""
+
+    def __init__(self, mutations: Mapping[str, Mutation], registry: CollectorRegistry) -> None:
+        self._mutations = mutations
         self._reviews = specs.WEBHOOK_REVIEWS.register(registry)
 
     @property

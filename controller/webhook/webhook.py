@@ -15,8 +15,9 @@ from controller.https.server import HttpsServer
 from controller.legacy_resources.decision_cache import DecisionCache, reflector
 from controller.own_pod import OwnPod
 from controller.settings import ControllerSettings
+from controller.webhook.counted_limits import CardKinds
 from controller.webhook.limits import LimitRules
-from controller.webhook.service import WebhookService
+from controller.webhook.service import WebhookService, with_dra, without_dra
 from dra_driver.kube.api import Api
 from dra_driver.kube.events import EventRecorder
 from dra_driver.model.errors import InvalidValue
@@ -42,25 +43,31 @@ class Webhook(Background):
         registry: CollectorRegistry,
         *,
         identity: str,
+        card_kinds: CardKinds | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """`identity` is this pod's name; `now` is Unix time."""
+        """`identity` is this pod's name; `now` is Unix time. Where there is no DRA, `card_kinds`
+        has what limits by memory and compute are translated by, and nothing else is served."""
         super().__init__("webhook-certificate")
         self._drain = settings.webhook_drain
         name, decided = settings.legacy_resources_config, DecisionCache()
         self._decision_watch = (
             reflector(api, settings.lease_namespace, name, decided) if name else None
         )
-        service = WebhookService(
-            [*DEVICE_CLASSES, *_names(settings.webhook_device_classes)],
-            LimitRules(
-                frozenset(_names(settings.webhook_scheduler_names)),
-                settings.webhook_scheduler_name,
-                settings.webhook_drop_node_selector,
-            ),
-            registry,
-            translates=lambda: not name or bool(decided.translates),
+        mutations = (
+            without_dra(card_kinds)
+            if card_kinds is not None
+            else with_dra(
+                [*DEVICE_CLASSES, *_names(settings.webhook_device_classes)],
+                LimitRules(
+                    frozenset(_names(settings.webhook_scheduler_names)),
+                    settings.webhook_scheduler_name,
+                    settings.webhook_drop_node_selector,
+                ),
+                translates=lambda: not name or bool(decided.translates),
+            )
         )
+        service = WebhookService(mutations, registry)
         certificates = Certificates(_files(settings))
         self._server = HttpsServer(
             settings.webhook_port,

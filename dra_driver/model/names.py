@@ -65,9 +65,11 @@ LABEL_MADE_FOR_LIMITS: Final = f"{DRIVER}/made-for-limits"
 ANNOTATION_ISOLATION: Final = f"{DRIVER}/isolation"
 
 # Clusters without DRA (docs/dev/extender.md): on a Node what its agent tells of its cards, on a
-# Pod the cards it was placed for, comma-separated PCI addresses.
+# Pod the cards it was placed for, comma-separated PCI addresses, and by container the limits by
+# memory and compute that became slices or a size (JSON).
 ANNOTATION_CARDS: Final = f"{DRIVER}/cards"
 ANNOTATION_ASSIGNED: Final = f"{DRIVER}/assigned-cards"
+ANNOTATION_ASKED: Final = f"{DRIVER}/asked-limits"
 
 # As whom agents apply what they tell of a Node or a claim (server-side apply, `fieldManager`).
 FIELD_MANAGER: Final = "gcu-dra-agent"

@@ -86,10 +86,11 @@ def _unbound(found: Installation, resource: Resource, bindings: Resource) -> Ite
 
 
 def webhook(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:
-    """Before Kubernetes 1.36 it does what policies do from then on (docs/adr/0025)."""
-    known = found.objects.get(WEBHOOKS)
-    if known is None:
+    """Before Kubernetes 1.36 it does what policies do from then on (docs/adr/0025). Another one of
+    that name, without amounts, is for limits where there is no DRA."""
+    if WEBHOOKS not in found.objects:
         return
+    known = [each for each in found.objects[WEBHOOKS] if _moves_amounts(each)]
     is_old = (found.server.major, found.server.minor) < OLDEST_VISIBLE
     if is_old and not known and any(node.served_by is ServedBy.CLAIMS for node in nodes):
         yield WEBHOOK_MISSING.finding(
@@ -104,6 +105,10 @@ def webhook(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:
             "Run helm upgrade, which installs what belongs to this version: "
             "docs/user/upgrading.md.",
         )
+
+
+def _moves_amounts(configuration: Object) -> bool:
+    return any(each["name"] == f"amounts.{DRIVER}" for each in configuration["webhooks"])
 
 
 def altered(found: Installation) -> Iterator[Finding]:

@@ -98,7 +98,7 @@ def test_the_service_needs_a_name_that_begins_with_a_letter(helm: Helm) -> None:
     refused = helm.refusal({}, OLD, release="1gcu")
     assert '"1gcu-gcu-dra-driver-extender"' in refused
     assert "Set fullnameOverride" in refused
-    assert helm.render({"fullnameOverride": "gcu"}, OLD, release="1gcu").one("Service")
+    assert helm.render({"fullnameOverride": "gcu"}, OLD, release="1gcu").of("Service")
     assert helm.render({}, NEW, release="1gcu").agent
 
 
@@ -111,11 +111,13 @@ def test_the_extender_finds_its_certificate(helm: Helm, extender: Values) -> Non
     found = load(ControllerSettings, [], environ, prog="controller", description="")
     assert {each["name"]: each["containerPort"] for each in container["ports"]} == {
         "probes": found.http_port,
+        "webhook": found.webhook_port,
         **({} if found.extender_host else {"extender": found.extender_port}),
     }
     assert found.extender_host == ("127.0.0.1" if extender else "")
     assert found.extender_client_subject == "kube-scheduler"
-    assert bool(rendered.of("Service")) is not bool(extender)
+    services = {each["metadata"]["name"] for each in rendered.of("Service")}
+    assert (NAME in services) is not bool(extender)
     [mount] = [each for each in container["volumeMounts"] if each["name"] == "extender"]
     files = (found.extender_certificate, found.extender_key, found.extender_client_authority)
     assert [str(each) for each in files] == [
@@ -142,14 +144,20 @@ def test_certificates_are_of_one_authority_and_for_the_names_that_are_called(old
 def test_certificates_of_somebody_else_are_taken_and_none_are_made(helm: Helm) -> None:
     """Where helm cannot see the cluster it would make others each time."""
     named = {"serverSecret": "theirs", "clientSecret": "theirs-client"}
-    rendered = helm.render({"extender": WITH_SCHEDULER["extender"] | named}, OLD)
+    webhook = {"serverSecret": "theirs-webhook", "caBundle": "QQ=="}
+    values = {"extender": WITH_SCHEDULER["extender"] | named, "webhook": webhook}
+    rendered = helm.render(values, OLD)
     assert rendered.of("Secret") == []
     secrets = {
         each["name"]: each["secret"]["secretName"]
         for each in rendered.controller["volumes"]
         if "secret" in each
     }
-    assert secrets == {"extender": "theirs", "extender-client": "theirs-client"}
+    assert secrets == {
+        "extender": "theirs",
+        "extender-client": "theirs-client",
+        "webhook": "theirs-webhook",
+    }
 
 
 def test_the_page_asks_cert_manager_for_what_the_chart_serves(helm: Helm) -> None:
@@ -163,7 +171,7 @@ def test_the_page_asks_cert_manager_for_what_the_chart_serves(helm: Helm) -> Non
         "clientSecret": theirs["spec"]["secretName"],
     }
     rendered = helm.render({"extender": named}, OLD)
-    service = rendered.one("Service")["metadata"]["name"]
+    service = rendered.one("Service", NAME)["metadata"]["name"]
     assert ours["spec"]["dnsNames"] == [f"{service}.{namespace}.svc"]
     assert theirs["metadata"]["namespace"] == namespace
     assert "server auth" in ours["spec"]["usages"]
@@ -175,7 +183,8 @@ def test_the_pods_mount_the_secrets_that_helm_makes(old: Rendered) -> None:
         each["secret"]["secretName"] for each in old.controller["volumes"] if "secret" in each
     }
     made = {each["metadata"]["name"] for each in old.of("Secret")}
-    assert made - mounted == {f"{NAME}-authority"}  # with it anybody could bind pods
+    # With the first one anybody could bind pods.
+    assert made - mounted == {f"{NAME}-authority", "gcu-dra-driver-webhook-authority"}
     assert mounted < made
     # kube-scheduler reads its certificate when it starts, and so starts anew with another one.
     issued = "gcu.enflame.com/issued"

@@ -24,6 +24,7 @@ NAMED: Final = {
     "API servers": ("apiServerFrom", "webhook"),
 }
 DRA: Final = "DRA"
+WITHOUT: Final = "no DRA"
 OWN: Final = "no DRA, the cluster's scheduler"
 CHARTS: Final = "no DRA, the chart's scheduler"
 WEBHOOK: Final = "DRA, before Kubernetes 1.36"
@@ -41,8 +42,9 @@ def rendered(helm: Helm, layout: str, **policy: Any) -> Rendered:
 def rows(layout: str) -> list[dict[str, str]]:
     """Those of the page's table of ports."""
     found = table("pod", "port", "when", "serves", "to")
-    assert {row["when"] for row in found} == {"always", WEBHOOK, OWN, CHARTS}
-    return [row for row in found if row["when"] in ("always", layout)]
+    assert {row["when"] for row in found} == {"always", WEBHOOK, WITHOUT, OWN, CHARTS}
+    whens = ("always", layout, WITHOUT if layout in (OWN, CHARTS) else layout)
+    return [row for row in found if row["when"] in whens]
 
 
 def containers(found: Rendered) -> list[tuple[str, Object]]:
@@ -122,7 +124,8 @@ def test_by_default_extender_and_webhook_alone_are_reached(helm: Helm, layout: s
     found = policies(rendered(helm, layout))
     assert set(found) == {"agent", "controller"}
     assert found["agent"]["ingress"] == []
-    ports = {OWN: ["extender"], WEBHOOK: ["webhook"]}.get(layout, [])
+    webhook = ["webhook"]
+    ports = {OWN: ["extender", *webhook], CHARTS: webhook, WEBHOOK: webhook}.get(layout, [])
     rules = [{"ports": [{"protocol": "TCP", "port": port}]} for port in ports]
     assert found["controller"]["ingress"] == rules
 

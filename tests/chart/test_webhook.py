@@ -1,4 +1,4 @@
-"""What the chart installs for Kubernetes 1.34 and 1.35, and for no newer one."""
+"""What the chart installs for Kubernetes 1.34 and 1.35 and for no newer one, and without DRA."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from dra_driver.model.claims.claim import Object
 from tests.chart.helm import NAMESPACE, Helm, Rendered, Values, environment, fields
 
 BELOW, FROM = "--kube-version=1.34.4", "--kube-version=1.36.3"
+WITHOUT_DRA = "--kube-version=1.30.14"
 NAME = "gcu-dra-driver-webhook"
 WEBHOOK, POLICY = "MutatingWebhookConfiguration", "MutatingAdmissionPolicy"
 GATED: Values = {"schedulingGate": {"policy": True}}
@@ -22,6 +23,11 @@ GATED: Values = {"schedulingGate": {"policy": True}}
 @pytest.fixture(scope="module")
 def below(helm: Helm) -> Rendered:
     return helm.render(GATED, BELOW)
+
+
+@pytest.fixture(scope="module")
+def without_dra(helm: Helm) -> Rendered:
+    return helm.render({}, WITHOUT_DRA)
 
 
 def webhooks(rendered: Rendered) -> dict[str, Object]:
@@ -61,6 +67,50 @@ def test_each_value_has_its_webhook(helm: Helm, values: Values, names: set[str])
     assert found.keys() == {f"{name}.gcu.enflame.com" for name in names}
 
 
+@pytest.mark.parametrize(
+    ("values", "version", "has_webhook"),
+    [
+        ({}, "1.30.14", True),
+        ({}, "1.33.9", True),
+        ({"mode": "device-plugin"}, "1.36.3", True),
+        ({"mode": "device-plugin"}, "1.34.4", True),
+        ({}, "1.29.14", False),
+        ({"legacyResources": {"enabled": False}}, "1.30.14", False),
+    ],
+    ids=["1.30", "1.33", "DRA switched off", "the same below 1.36", "older", "switched off"],
+)
+def test_without_dra_limits_by_memory_and_compute_alone(
+    helm: Helm, values: Values, version: str, has_webhook: bool
+) -> None:
+    rendered = helm.render(GATED | values, f"--kube-version={version}")
+    kinds = [LIMITS] if has_webhook else []
+    configured = rendered.of(WEBHOOK)
+    assert [
+        each["clientConfig"]["service"]["path"] for one in configured for each in one["webhooks"]
+    ] == kinds
+    policies = {each["metadata"]["name"] for each in rendered.of("ValidatingAdmissionPolicy")}
+    assert ("measured-limits.gcu.enflame.com" in policies) is has_webhook
+    assert not rendered.of(POLICY)
+    environ = environment(rendered.controller["containers"][0])
+    assert ("GCU_WEBHOOK_PORT" in environ) is has_webhook
+    if has_webhook:
+        assert environ["GCU_WEBHOOK_PORT"] != environ["GCU_EXTENDER_PORT"]
+
+
+def test_without_dra_no_other_pod_waits_for_the_webhook(helm: Helm) -> None:
+    labels = {"example.com/gcu": "ours"}
+    rendered = helm.render({"legacyResources": {"namespaceLabels": labels}}, WITHOUT_DRA)
+    [found] = rendered.one(WEBHOOK)["webhooks"]
+    assert (found["failurePolicy"], found["sideEffects"]) == ("Fail", "None")
+    assert found["namespaceSelector"] == {"matchLabels": labels}
+    [condition] = found["matchConditions"]
+    assert "enflame.com/gcu-memory" in condition["expression"]
+    assert "enflame.com/shared-gcu" not in condition["expression"]
+    policy = rendered.one("ValidatingAdmissionPolicy", "measured-limits")["spec"]
+    assert policy["matchConditions"] == [condition]
+    assert policy["matchConstraints"]["namespaceSelector"] == found["namespaceSelector"]
+
+
 def test_paths_and_failure_policies(below: Rendered) -> None:
     found = {
         each["clientConfig"]["service"]["path"]: each["failurePolicy"]
@@ -72,8 +122,12 @@ def test_paths_and_failure_policies(below: Rendered) -> None:
         assert each["matchConditions"]
 
 
-def test_api_servers_reach_and_trust_the_controller(below: Rendered) -> None:
-    service, container = below.one("Service"), below.controller["containers"][0]
+@pytest.mark.parametrize("rendered", ["below", "without_dra"])
+def test_api_servers_reach_and_trust_the_controller(
+    request: pytest.FixtureRequest, rendered: str
+) -> None:
+    below: Rendered = request.getfixturevalue(rendered)
+    service, container = below.one("Service", NAME), below.controller["containers"][0]
     ports = {each["name"]: each["containerPort"] for each in container["ports"]}
     [port] = service["spec"]["ports"]
     environ = environment(container) | dict.fromkeys(fields(container), "field")

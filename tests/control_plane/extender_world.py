@@ -24,20 +24,23 @@ from dra_driver.model.devices.node_cards import Hold, NodeCard, render_cards
 from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.effects import Effects
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import ANNOTATION_ASSIGNED, ANNOTATION_CARDS
+from dra_driver.model.names import ANNOTATION_ASSIGNED, ANNOTATION_CARDS, DRIVER, RESOURCE_CORE
 from dra_driver.model.pci import PciAddress
 from tests.chart.helm import CHART, RELEASE
 from tests.cluster.cluster import Cluster
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.network import NETWORK, enter
+from tests.cluster.pki import Authority
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
 from tests.cluster.versions import OLD_KUBERNETES
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import pod, why_unscheduled
 from tests.control_plane.driver import NOWHERE, Driver
+from tests.control_plane.legacy import asking, refusal
 from tests.control_plane.mounted import MountedSecret
 from tests.control_plane.program_process import ProgramProcess
+from tests.control_plane.webhook_address import WEBHOOKS, call_directly
 
 SCHEDULER = "gcushare-scheduler"
 SLICES = 6
@@ -57,6 +60,8 @@ def card(number: int, mode: Mode | None = None, *held: int) -> NodeCard:
         profiles=("1g.6gb", "3g.20gb", "6g.40gb"),
         total=6,
         mode=mode,
+        model="S60",
+        memory_mib=42976,
         held=tuple(Hold(f"somebody-{n}", "main", amount) for n, amount in enumerate(held)),
     )
 
@@ -86,6 +91,9 @@ class ExtenderWorld:
         self.ours, self.theirs = (self._mounted(name) for name in names)
         self.extender: ProgramProcess | None = None
         self.port = 0
+        self._authority = Authority(folder)
+        self._webhook = self._authority.server("webhook", (self.cluster.machine_address,))
+        self._webhook_port = 0
         self._logs = 0
 
     def secret(self, name: str) -> Object:
@@ -116,13 +124,37 @@ class ExtenderWorld:
             f"--extender-certificate={self.ours / 'tls.crt'}",
             f"--extender-key={self.ours / 'tls.key'}",
             f"--extender-client-authority={self.ours / 'ca.crt'}",
+            f"--webhook-certificate={self._webhook.certificate}",
+            f"--webhook-key={self._webhook.key}",
+            f"--webhook-port={self._webhook_port}",
+            "--webhook-drain=0",
             "--http-port=0",
         )
         process.wait_for_log("serving kube-scheduler on port")
-        found = re.search(r"serving kube-scheduler on port (\d+)", process.log())
-        assert found is not None
-        self.port = int(found[1])
+        self.port, self._webhook_port = (
+            int(re.findall(rf"serving {what} on port (\d+)", process.log())[0])
+            for what in ("kube-scheduler", "the admission webhook")
+        )
         return process
+
+    @contextmanager
+    def called_webhook(self) -> Iterator[None]:
+        """Within it the API server calls the extender's process for new pods. At its start there
+        must be no node."""
+        before = self.api.get(WEBHOOKS, DRIVER)["webhooks"]
+        address, authority = self.cluster.machine_address, self._authority.certificate
+        call_directly(self.api, address, self._webhook_port, authority)
+        asked = asking("default", {RESOURCE_CORE: "10"})
+        wait_until(
+            lambda: "no node has reported GCUs" in refusal(self.api, asked),
+            PATIENCE,
+            "the webhook called",
+            seen=lambda: refusal(self.api, asked),
+        )
+        try:
+            yield
+        finally:
+            self.api.replace(WEBHOOKS, {**self.api.get(WEBHOOKS, DRIVER), "webhooks": before})
 
     def end_extender(self) -> None:
         if self.extender is not None:

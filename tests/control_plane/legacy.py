@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dra_driver.kube.client import Client
-from dra_driver.kube.errors import Invalid
+from dra_driver.kube.errors import Invalid, KubeError
 from dra_driver.kube.resources import PODS
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import RESOURCE_WHOLE
@@ -25,6 +25,15 @@ def asking(namespace: str, *limits: Mapping[str, str], name: str = "legacy", **s
         for i, each in enumerate(limits)
     ]
     return made
+
+
+def refusal(api: Client, pod: Object) -> str:
+    """What the server says against the pod; empty where it takes it."""
+    try:
+        api.create(PODS, pod, dry_run=True)
+    except KubeError as error:
+        return str(error)
+    return ""
 
 
 def outcome(api: Client, namespace: str) -> str:

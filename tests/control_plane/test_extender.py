@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import secrets
 from collections.abc import Iterator
@@ -15,11 +16,13 @@ from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.node_cards import Hold
 from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import ANNOTATION_ASSIGNED
+from dra_driver.model.names import ANNOTATION_ASKED, ANNOTATION_ASSIGNED
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import pod
-from tests.control_plane.extender_world import NAME, SLICES, ExtenderWorld, card
+from tests.control_plane import measured_cases
+from tests.control_plane.extender_world import NAME, SCHEDULER, SLICES, ExtenderWorld, card
+from tests.control_plane.legacy import asking, refusal
 
 pytestmark = pytest.mark.control_plane
 
@@ -266,3 +269,31 @@ def test_an_upgrade_renews_certificates_that_are_older_than_a_month(
     world.node("one", card(1))
     world.create(namespace, "after", {SHARED: 2})
     assert world.bound(namespace, "after") == "one"
+
+
+def test_memory_and_compute_become_a_part_of_a_card(world: ExtenderWorld, namespace: str) -> None:
+    big = replace(card(1), model="L600", profiles=("1g.22gb", "3g.68gb"), memory_mib=144_000)
+    limits = measured_cases.TWENTY_GIB
+    pods = [asking(namespace, limits, name=name, schedulerName=SCHEDULER) for name in "abcd"]
+    measured_cases.isolate(pods[1], "best-effort")
+    with world.called_webhook():
+        world.node("big", big)
+        world.node("small", card(1), card(2))
+        for made, node in zip(pods[2:], ("big", "small"), strict=True):
+            made["spec"]["nodeSelector"] = {"machine": node}
+            wait_until(lambda: not refusal(world.api, made), PATIENCE, f"{node} to be known")  # noqa: B023
+        found = [world.api.create(PODS, each) for each in pods]
+    given = [each["spec"]["containers"][0]["resources"]["limits"] for each in found]
+    assert given == [{DRS: "3"}, {SHARED: "3"}, {DRS: "1"}, {DRS: "3"}]
+    assert json.loads(found[0]["metadata"]["annotations"][ANNOTATION_ASKED]) == {"c0": limits}
+    assert [world.bound(namespace, name) for name in "cd"] == ["big", "small"]
+
+
+def test_limits_that_no_part_serves_are_refused(world: ExtenderWorld, namespace: str) -> None:
+    with world.called_webhook():
+        for limits, words in measured_cases.REFUSED.values():
+            assert words in refusal(world.api, asking(namespace, *limits))
+        asked = asking(namespace, measured_cases.TWENTY_GIB)
+        for isolation, words in measured_cases.ISOLATIONS.items():
+            measured_cases.isolate(asked, isolation)
+            assert words in refusal(world.api, asked)

@@ -10,8 +10,8 @@ import pytest
 from dra_driver.kube.client import Client
 from dra_driver.kube.errors import KubeError, NotFound
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
+from dra_driver.model.names import CLASS_LIMIT_PREFIX as OF_CLASS
 from dra_driver.model.names import (
-    ANNOTATION_ISOLATION,
     CLASS_SHARED,
     RESOURCE_CORE,
     RESOURCE_DRS,
@@ -19,9 +19,9 @@ from dra_driver.model.names import (
     RESOURCE_SHARED,
     RESOURCE_WHOLE,
 )
-from dra_driver.model.names import CLASS_LIMIT_PREFIX as OF_CLASS
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import PATIENCE, wait_until
+from tests.control_plane import measured_cases
 from tests.control_plane.driver import Driver, rendered
 from tests.control_plane.legacy import GCUSHARE, asking, wait_until_heeded
 from tests.control_plane.legacy_cases import (
@@ -75,7 +75,7 @@ def test_claims_of_the_pod_stay(tried: Client, namespace: str) -> None:
     ]
 
 
-REFUSED = {
+REFUSED = measured_cases.REFUSED | {
     "two kinds in a pod": (
         [{RESOURCE_SHARED: "1"}, {RESOURCE_DRS: "1"}],
         "asks for enflame.com/shared-gcu and enflame.com/drs-gcu: a pod asks for one kind of GCU",
@@ -100,25 +100,9 @@ REFUSED = {
         "asks for enflame.com/shared-gcu and deviceclass.resource.kubernetes.io/shared-gcu",
     ),
     "an absurd amount": ([{RESOURCE_SHARED: "1000"}], "each limit 999 at most"),
-    "all compute of a card": (
-        [{RESOURCE_CORE: "100"}],
-        "container c0: the limit enflame.com/gcu-core is 1 to 99 percent of one card. For a whole",
-    ),
-    "no compute": (
-        [{RESOURCE_MEMORY: "10", RESOURCE_CORE: "0"}],
-        "container c0: the limit enflame.com/gcu-core is 1 or more",
-    ),
     "a template with too long a name": (
         [{RESOURCE_CORE: "40", RESOURCE_MEMORY: "20480"}] * 24,
         "some 20 by memory and compute",
-    ),
-    "memory in bytes": (
-        [{RESOURCE_MEMORY: "20Gi"}],
-        "the limit enflame.com/gcu-memory is a number of MiB, such as 20480",
-    ),
-    "compute beside slices": (
-        [{RESOURCE_CORE: "10"}, {RESOURCE_SHARED: "1"}],
-        "asks for enflame.com/shared-gcu and enflame.com/gcu-core: a pod asks for one kind of GCU",
     ),
 }
 
@@ -131,18 +115,12 @@ def test_refused_in_words(
         tried.create(PODS, asking(namespace, *limits), dry_run=True)
 
 
-@pytest.mark.parametrize(
-    ("isolation", "words"),
-    {
-        "burst-share": "no isolation of GCUs lends idle compute",
-        "none": "fixed-share or best-effort",
-    }.items(),
-)
+@pytest.mark.parametrize(("isolation", "words"), measured_cases.ISOLATIONS.items())
 def test_another_isolation_is_refused(
     tried: Client, namespace: str, isolation: str, words: str
 ) -> None:
     asked = asking(namespace, {RESOURCE_CORE: "10"})
-    asked["metadata"]["annotations"] = {ANNOTATION_ISOLATION: isolation}
+    measured_cases.isolate(asked, isolation)
     with pytest.raises(KubeError, match=words):
         tried.create(PODS, asked, dry_run=True)
 

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from dra_driver.kube.client import Client, connect
-from dra_driver.kube.errors import KubeError
-from dra_driver.kube.resources import PODS
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import RESOURCE_DRS, RESOURCE_SHARED, RESOURCE_WHOLE
@@ -22,7 +20,7 @@ from tests.cluster.state import own_process
 from tests.cluster.versions import OLD_KUBERNETES, chosen_with_dra
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.driver import NOWHERE
-from tests.control_plane.legacy import GCUSHARE, asking
+from tests.control_plane.legacy import GCUSHARE, asking, refusal
 
 pytestmark = pytest.mark.control_plane
 
@@ -56,15 +54,6 @@ def api(
         client.close()
     finally:
         cluster.down()
-
-
-def refusal(api: Client, pod: Object) -> str:
-    """What the server says against the pod; empty where it takes it."""
-    try:
-        api.create(PODS, pod, dry_run=True)
-    except KubeError as error:
-        return str(error)
-    return ""
 
 
 REFUSED = {

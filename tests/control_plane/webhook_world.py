@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import re
 from pathlib import Path
@@ -15,7 +14,6 @@ from dra_driver.kube.resources import (
     PODS,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
-    Resource,
 )
 from dra_driver.model.claims.claim import Object, allocation
 from dra_driver.model.effects import Effects
@@ -30,17 +28,11 @@ from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.conftest import events_about
 from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.driver import Driver
+from tests.control_plane.webhook_address import call_directly
 
 KUBERNETES: Final = OLDEST_WITH_CLAIMS
 OTHER_CLASS: Final = "nic.example.com"
 GATED: Final = "gated"  # a namespace whose pods get the scheduling gate
-WEBHOOKS: Final = Resource(
-    "admissionregistration.k8s.io",
-    "v1",
-    "mutatingwebhookconfigurations",
-    "MutatingWebhookConfiguration",
-    namespaced=False,
-)
 _PORT: Final = re.compile(r"serving the admission webhook on port (\d+)")
 
 
@@ -150,16 +142,8 @@ class WebhookWorld:
         self.cluster.kubectl("delete", "pod", name, *scope)
 
     def _direct(self, port: int) -> None:
-        """There is no Service's network here: the API server calls the process itself."""
-        bundle = base64.b64encode(self._authority.certificate.read_bytes()).decode()
-        found = self.api.get(WEBHOOKS, DRIVER)
-        for each in found["webhooks"]:
-            client = each["clientConfig"]
-            path = client.pop("service")["path"] if "service" in client else client["url"]
-            path = "/" + str(path).rpartition("/")[2]
-            url = f"https://{self.cluster.machine_address}:{port}{path}"
-            client |= {"url": url, "caBundle": bundle}
-        self.api.replace(WEBHOOKS, found)
+        address, authority = self.cluster.machine_address, self._authority.certificate
+        call_directly(self.api, address, port, authority)
         wait_until(self._is_called, PATIENCE, "the webhook called", retry_on=(KubeError,))
 
     def _is_called(self) -> bool:

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
+from dra_driver.model.names import RESOURCE_MEMORY
 from dra_driver.model.pci import PciAddress
 from tests.cluster.errors import CommandError
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import wait_for_pods, why_unscheduled
-from tests.e2e.by_limits import DRS, SHARED
+from tests.e2e.by_limits import DRS, SHARED, limits_of
 from tests.e2e.events import wait_for_note
 from tests.e2e.installation import CHECKOUT
 from tests.e2e.without_dra import OldInstallation, asking
@@ -236,10 +237,11 @@ def test_a_pod_that_another_scheduler_binds_is_reported(
 def test_an_uninstall_is_refused_while_a_pod_has_a_card(
     restored: OldInstallation, namespace: str
 ) -> None:
-    """Nobody would destroy its instance."""
-    restored.cluster.apply(asking("holder", namespace, {DRS: 1}))
+    """Nobody would destroy its instance, for which it asks by memory."""
+    restored.cluster.apply(asking("holder", namespace, {RESOURCE_MEMORY: 1024}))
     wait_for_pods(restored.cluster, namespace, "holder")
     holder = restored.cluster.get("pod", "holder", f"--namespace={namespace}")
+    assert limits_of(holder["spec"]) == {"c0": {DRS: "1"}}
     [(card, _)] = restored.told(holder)["c0"]
     with pytest.raises(CommandError) as refusal:
         restored.uninstall()

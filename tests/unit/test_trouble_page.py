@@ -36,7 +36,7 @@ def written() -> str:
     strings = [text for path in sources for text in _strings(path)]
     templates = [
         re.sub(r'[" ]+\+?\s+"?', " ", path.read_text(encoding="utf-8"))
-        for path in (CHECKOUT / "charts/gcu-dra-driver/templates").rglob("*.yaml")
+        for path in (CHECKOUT / "charts/gcu-dra-driver/templates").rglob("*.*")
     ]
     return "\n".join([*strings, *templates])
 

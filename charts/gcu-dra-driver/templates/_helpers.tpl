@@ -67,10 +67,11 @@ app.kubernetes.io/component: {{ .component }}
 
 {{/*
 Not empty where the controller serves an admission webhook: before Kubernetes 1.36 API servers drop amounts of claims, and have no
-mutating admission policies.
+mutating admission policies; without DRA the controller alone knows the cards by which limits are translated.
 */}}
 {{- define "gcu.webhook" -}}
-{{- if and (include "gcu.dra" .) (semverCompare "<1.36.0-0" .Capabilities.KubeVersion.Version) -}}true{{- end -}}
+{{- $below := and (include "gcu.dra" .) (semverCompare "<1.36.0-0" .Capabilities.KubeVersion.Version) -}}
+{{- if or $below (include "gcu.limits.counted" .) -}}true{{- end -}}
 {{- end -}}
 {{- define "gcu.webhook.name" -}}{{ include "gcu.fullname" . }}-webhook{{- end -}}
 {{- define "gcu.webhook.serverSecret" -}}{{ .Values.webhook.serverSecret | default (include "gcu.webhook.name" .) }}{{- end -}}

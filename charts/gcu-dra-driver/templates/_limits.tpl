@@ -1,13 +1,13 @@
 {{/*
-The limits that this driver serves, as a CEL list: the vendor's and, with DRA, those by memory and compute and those
-that Kubernetes names after a DeviceClass.
+The limits that this driver serves, as a CEL list: the vendor's, those by memory and compute and, with DRA, those that
+Kubernetes names after a DeviceClass.
 */}}
 {{- define "gcu.limits" -}}
 {{- $limits := list "enflame.com/shared-gcu" "enflame.com/drs-gcu" -}}
 {{- if not .Values.legacyResources.servedByScheduler -}}
 {{- $limits = prepend $limits "enflame.com/gcu" -}}
 {{- end -}}
-{{- if include "gcu.dra" . -}}
+{{- if or (include "gcu.dra" .) (include "gcu.limits.counted" .) -}}
 {{- $limits = concat $limits (include "gcu.limits.measures" . | fromJsonArray) -}}
 {{- end -}}
 {{- if and (include "gcu.dra" .) (not .Values.legacyResources.servedByScheduler) -}}
@@ -26,6 +26,14 @@ that Kubernetes names after a DeviceClass.
 {{/* Not empty where limits of new pods become claims, always or by the controller's decision. */}}
 {{- define "gcu.limits.served" -}}
 {{- if and (include "gcu.dra" .) (ne (toString .Values.legacyResources.enabled) "false") -}}true{{- end -}}
+{{- end -}}
+
+{{/*
+Not empty where, without DRA, limits by memory and compute become slices or a size. Before Kubernetes 1.30 no policy would
+refuse what cannot be translated.
+*/}}
+{{- define "gcu.limits.counted" -}}
+{{- if and (not (include "gcu.dra" .)) (include "gcu.policies" .) (ne (toString .Values.legacyResources.enabled) "false") -}}true{{- end -}}
 {{- end -}}
 
 {{/* Not empty where the controller decides, by what nodes offer, whether they do: docs/adr/0029. */}}
@@ -53,7 +61,17 @@ paramRef:
 
 {{/* CEL, of a Pod: whether a container has such a limit. */}}
 {{- define "gcu.limits.present" -}}
-(object.spec.containers + object.spec.?initContainers.orValue([])).exists(each, {{ include "gcu.limits" . }}.exists(resource, resource in each.?resources.?limits.orValue({})))
+{{- include "gcu.limits.presentOf" (include "gcu.limits" .) -}}
+{{- end -}}
+
+{{/* The same of a CEL list of limits. */}}
+{{- define "gcu.limits.presentOf" -}}
+(object.spec.containers + object.spec.?initContainers.orValue([])).exists(each, {{ . }}.exists(resource, resource in each.?resources.?limits.orValue({})))
+{{- end -}}
+
+{{/* CEL, of a Pod: what its limits by memory and compute are for. */}}
+{{- define "gcu.limits.isolation" -}}
+object.metadata.?annotations[?"{{ include "gcu.driver" . }}/isolation"].orValue("fixed-share")
 {{- end -}}
 
 {{/* The validation that a Pod asks for one kind of GCU; the variable `resources` has which it asks for. */}}
@@ -65,4 +83,50 @@ paramRef:
   messageExpression: >-
     "the pod asks for " + variables.resources.join(" and ") +
     ": a pod asks for one kind of GCU. Split it into several pods."
+{{- end -}}
+
+{{/*
+Variables of a policy for Pods: `containers` with limits, the `resources` that they ask for, and the `empty` ones, which ask for
+none. Takes the limits, a CEL list.
+*/}}
+{{- define "gcu.limits.variables" -}}
+- name: containers
+  expression: >-
+    (object.spec.containers + object.spec.?initContainers.orValue([])).filter(each,
+      {{ . }}.exists(resource, resource in each.?resources.?limits.orValue({})))
+- name: resources
+  expression: >-
+    {{ . }}.filter(resource,
+      variables.containers.exists(each, resource in each.resources.limits))
+- name: empty
+  expression: >-
+    variables.containers.filter(each, variables.resources.exists(resource,
+      resource in each.resources.limits && !quantity(each.resources.limits[resource]).isGreaterThan(quantity("0"))))
+{{- end -}}
+
+{{/* The validations of amounts and of the isolation, beside these variables. */}}
+{{- define "gcu.limits.amountsValid" -}}
+- expression: "size(variables.empty) == 0"
+  message: a limit for GCUs is 1 or more
+  messageExpression: >-
+    "container " + variables.empty.map(each, each.name).join(", ") + ": the limit " + variables.resources.filter(resource, variables.empty.exists(each, resource in each.resources.limits &&
+      !quantity(each.resources.limits[resource]).isGreaterThan(quantity("0")))).join(" or ") +
+    " is 1 or more. Leave it out where no GCU is needed."
+- expression: >-
+    !variables.containers.exists(each, [each.resources.limits[?"enflame.com/gcu-core"]].exists(core,
+      core.hasValue() && quantity(core.value()).isGreaterThan(quantity("99"))))
+  message: >-
+    the limit enflame.com/gcu-core is 1 to 99 percent of one card. For a whole card, use the limit enflame.com/gcu.
+  messageExpression: >-
+    "container " + variables.containers.filter(each, [each.resources.limits[?"enflame.com/gcu-core"]].exists(core,
+      core.hasValue() && quantity(core.value()).isGreaterThan(quantity("99")))).map(each, each.name).join(", ") +
+    ": the limit enflame.com/gcu-core is 1 to 99 percent of one card. For a whole card, use the limit enflame.com/gcu."
+- expression: >-
+    !variables.containers.exists(each, [each.resources.limits[?"enflame.com/gcu-memory"]].exists(memory,
+      memory.hasValue() && quantity(memory.value()).isGreaterThan(quantity("9999999"))))
+  message: the limit enflame.com/gcu-memory is a number of MiB, such as 20480.
+- expression: {{ printf "!variables.resources.exists(each, each in %s) || %s != \"burst-share\"" (include "gcu.limits.measures" .) (include "gcu.limits.isolation" .) | quote }}
+  message: no isolation of GCUs lends idle compute, which burst-share is. Use fixed-share or best-effort.
+- expression: {{ printf "!variables.resources.exists(each, each in %s) || %s in [\"fixed-share\", \"best-effort\"]" (include "gcu.limits.measures" .) (include "gcu.limits.isolation" .) | quote }}
+  message: the annotation gcu.enflame.com/isolation is fixed-share or best-effort.
 {{- end -}}

@@ -11,6 +11,7 @@ from controller.extender.cache import UNREPORTED, ExtenderCache
 from controller.extender.decide import filter_nodes, place
 from controller.extender.limit_request import parse_limits
 from dra_driver.model.claims.claim import Object
+from dra_driver.model.devices.card_kind import CardKind
 from dra_driver.model.devices.node_cards import Hold, NodeCard
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS
@@ -215,3 +216,27 @@ def test_a_pod_that_was_bound_by_hand_may_ask_for_any_number(kind: str) -> None:
     assert found.problem("n") == "which cards default/a has is not reported yet"
     found.put_pod(pod("a", {kind: 10**15}, on="n", phase="Failed"))
     assert (found.problem("n"), slices_left(found)) == ("", 6)
+
+
+def test_kinds_of_cards_are_of_the_nodes_with_the_labels() -> None:
+    found = ExtenderCache()
+
+    def put(name: str, pool: str, *cards: NodeCard) -> None:
+        told = node(name, *cards)
+        told["metadata"]["labels"] = {"pool": pool}
+        found.put_node(told)
+
+    four = card(3, slices=4)
+    put("a", "x", card(1), card(2))
+    put("b", "y", four)
+    found.put_node({"metadata": {"name": "no-agent", "labels": {"pool": "z"}}})
+    six, few = CardKind.of(card(1)), CardKind.of(four)
+    assert found.card_kinds({}) == {six, few}
+    assert found.card_kinds({"pool": "x"}) == {six}
+    assert found.card_kinds({"pool": "z"}) == set()
+    put("b", "x", four)  # only its labels are others
+    assert found.card_kinds({"pool": "x"}) == {six, few}
+    found.put_node({"metadata": {"name": "a", "annotations": {ANNOTATION_CARDS: "{"}}})
+    assert found.card_kinds({}) == {few}
+    found.drop_node("b")
+    assert found.card_kinds({}) == set()

@@ -18,7 +18,8 @@ from dra_driver.kube.api import Api, Listing
 from dra_driver.kube.errors import Unavailable
 from dra_driver.kube.resources import LEASES, NODES, PODS, Resource
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.errors import InvalidValue
+from dra_driver.model.devices.card_kind import CardKind
+from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.mode import Mode
 from tests.cluster.pki import Authority
 from tests.unit.controller.extender.build import SHARED, address, card, hold, node, pod
@@ -110,6 +111,20 @@ def test_it_serves_once_it_knows_and_leads(settings: ControllerSettings) -> None
     finally:
         extender.stop(within=2)
     assert "does not hold the lease" in str(extender.ready())
+
+
+def test_kinds_of_cards_are_known_once_all_nodes_were_read(settings: ControllerSettings) -> None:
+    """Before, a model that is missing would make a part too small. Who leads does not matter."""
+    extender = made(settings, SmallCluster())
+    with pytest.raises(Refused, match="has not read all nodes and pods yet"):
+        extender.card_kinds({})
+    extender.start()
+    try:
+        assert within(10, lambda: extender.ready() is None), extender.ready()
+        assert list(extender.card_kinds({})) == [CardKind.of(card(1))]
+        assert not extender.card_kinds({"example.com/pool": "a"})
+    finally:
+        extender.stop(within=2)
 
 
 def test_it_takes_over_only_with_the_pods_of_now(settings: ControllerSettings) -> None:

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from controller.webhook.limits import LimitRules
-from controller.webhook.service import AMOUNTS, GATE, LIMITS, WebhookService
+from controller.webhook.service import AMOUNTS, GATE, LIMITS, WebhookService, with_dra
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import CLASS_SHARED, DEVICE_CLASSES, RESOURCE_SHARED
 from tests.control_plane.legacy import asking
@@ -23,9 +23,8 @@ class Called:
     def __init__(self, *, translates: bool = True) -> None:
         self._registry = CollectorRegistry()
         rules = LimitRules(frozenset({"gcushare"}), "default-scheduler", drop_node_selector=True)
-        self.answers = WebhookService(
-            DEVICE_CLASSES, rules, self._registry, translates=lambda: translates
-        ).answers
+        mutations = with_dra(DEVICE_CLASSES, rules, translates=lambda: translates)
+        self.answers = WebhookService(mutations, self._registry).answers
 
     def count(self, path: str, result: str) -> float | None:
         labels = {"path": path, "result": result}

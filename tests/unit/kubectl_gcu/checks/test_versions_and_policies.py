@@ -50,6 +50,12 @@ def limits(kubelet: str, injection: str = "cdi") -> Installation:
     return with_state(found, nodes=(old, other), pods=(part("controller", "b"), agent))
 
 
+def configured(webhook: str) -> Object:
+    """The chart's MutatingWebhookConfiguration with this webhook."""
+    webhooks = [{"name": f"{webhook}.gcu.enflame.com"}]
+    return {"metadata": {"name": "gcu.enflame.com"}, "webhooks": webhooks}
+
+
 def without_right(resource: str, verb: str) -> Installation:
     """Neither of the two roles has it."""
     roles = copy.deepcopy(HEALTHY.objects[CLUSTER_ROLES])
@@ -160,7 +166,7 @@ FAULTS: dict[str, tuple[Installation, str]] = {
         "webhook-missing: MutatingWebhookConfiguration gcu.enflame.com: it does not exist, and ",
     ),
     "the chart of an older server": (
-        with_objects(WEBHOOKS, {"metadata": {"name": "gcu.enflame.com"}}),
+        with_objects(WEBHOOKS, configured("amounts")),
         "chart-too-old: MutatingWebhookConfiguration gcu.enflame.com: it is for Kubernetes before ",
     ),
     "a policy that somebody edited": (
@@ -223,9 +229,12 @@ def by_group(group: str) -> Installation:
         ),
         pytest.param(with_objects(WEBHOOKS), id="no webhook where there are policies"),
         pytest.param(
+            with_objects(WEBHOOKS, configured("limits")), id="a webhook for limits without DRA"
+        ),
+        pytest.param(
             replace(
                 server(35),
-                objects={**HEALTHY.objects, WEBHOOKS: ({"metadata": {"name": "gcu.enflame.com"}},)},
+                objects={**HEALTHY.objects, WEBHOOKS: (configured("amounts"),)},
             ),
             id="a webhook where there are none",
         ),
