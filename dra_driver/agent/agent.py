@@ -30,6 +30,7 @@ from dra_driver.agent.reconcile_loop import ReconcileLoop
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.slices.slice_cache import SliceCache
 from dra_driver.agent.slices.slice_totals import SliceTotals
+from dra_driver.agent.unknown_claims import UnknownClaimDetector
 from dra_driver.config.card_rules import load_card_rules
 from dra_driver.device_plugin.card_count import CardCount
 from dra_driver.hardware.drs.profiles import ProfileTables
@@ -173,6 +174,7 @@ class Agent:
             cards=self._cards,
             card_configs=self._card_configs,
             foreign_plugins=foreign_plugins,
+            unknown_claims=UnknownClaimDetector(kubelet, self._journal.snapshot),
             reconciler=Reconciler(
                 claim_manager=claim_manager,
                 journal=self._journal,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -33,8 +33,11 @@ RECOVERY_FAILED: Final = "GcuRecoveryFailed"
 RUNTIME_CHECKED: Final = "GcuRuntimeChecked"
 RUNTIME_UNSUITABLE: Final = "GcuRuntimeUnsuitable"
 JOURNAL_DAMAGED: Final = "GcuJournalDamaged"
+JOURNAL_REBUILT: Final = "GcuJournalRebuilt"
+CLAIMS_UNKNOWN: Final = "GcuClaimsUnknown"
 
 _ACTION: Final = "Serve"
+_MOST_NAMED: Final = 10  # claims in one event
 
 
 class EventReporter:
@@ -83,6 +86,26 @@ class EventReporter:
         """The journal has moved its file to `damaged`, for a person to examine."""
         note = f"the journal was damaged and is rebuilt; the damaged file is {damaged}"
         self.warning(JOURNAL_DAMAGED, note)
+
+    def journal_rebuilt(self, count: int) -> None:
+        """There was no journal, and so many CDI files of claims."""
+        files = "CDI file" if count == 1 else "CDI files"
+        note = (
+            f"the journal was missing and was rebuilt from {count} {files}; nothing is lost, but "
+            "see what removed it"
+        )
+        self.warning(JOURNAL_REBUILT, note)
+
+    def claims_unknown(self, names: Sequence[str]) -> None:
+        """Claims (``namespace/name``) that containers of the node use, and that the journal has
+        not. `kubectl gcu doctor` reads their names."""
+        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+        note = (
+            "containers use claims of which the agent's records were lost: "
+            f"{', '.join(names[:_MOST_NAMED])}{more}; a container that restarts does not start, so "
+            "delete its pod"
+        )
+        self.warning(CLAIMS_UNKNOWN, note)
 
     def _record(self, regarding: Object, kind: EventType, reason: str, note: str) -> None:
         self._recorder.record(regarding, kind=kind, reason=reason, note=note, action=_ACTION)

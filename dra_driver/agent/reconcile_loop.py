@@ -13,6 +13,7 @@ from dra_driver.agent.events import (
     CARD_WITHOUT_DRS,
     EventReporter,
 )
+from dra_driver.agent.unknown_claims import UnknownClaimDetector
 from dra_driver.kube.errors import KubeError
 from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.model.card import Card, Problem
@@ -41,6 +42,7 @@ class ReconcileLoop(Background):
         cards: CardCache,
         card_configs: CardConfigSource,
         foreign_plugins: ForeignPluginDetector,
+        unknown_claims: UnknownClaimDetector,
         reconciler: Reconciler,
         profile_prober: ProfileProber,
         event_reporter: EventReporter,
@@ -55,6 +57,7 @@ class ReconcileLoop(Background):
         self._cards = cards
         self._card_configs = card_configs
         self._foreign_plugins = foreign_plugins
+        self._unknown_claims = unknown_claims
         self._reconciler = reconciler
         self._profile_prober = profile_prober
         self._event_reporter = event_reporter
@@ -84,6 +87,7 @@ class ReconcileLoop(Background):
             if adopt and cards and not findings.unknown:
                 self._journal.mark_rebuilt(losses)
             self._apply(findings, cards)
+            self._report_unknown_claims()
             if self._card_configs.known:
                 self._probe_profiles(cards)
 
@@ -114,6 +118,15 @@ class ReconcileLoop(Background):
             logger.warning("%s", problem.text)
             self._event_reporter.warning(CARD_FOREIGN, problem.text)
         self._mark_foreign()
+
+    def _report_unknown_claims(self) -> None:
+        try:
+            unknown = self._unknown_claims.detect()
+        except KubeletError as error:
+            logger.warning("which claims the node's containers use is unknown: %s", error)
+            return
+        if unknown:
+            self._event_reporter.claims_unknown(unknown)
 
     def _mark_foreign(self) -> None:
         """A foreign instance on a card is a better reason than a foreign device plugin."""
@@ -155,6 +168,6 @@ def _freeing(index: int) -> str:
     foreign instance is in use."""
     tool = f"`efsmi -i {index}"
     return (
-        f"; if no program uses it, free it: {tool} -L` has the ids, {tool} --drs "
+        f"; if no program and no pod uses it, free it: {tool} -L` has the ids, {tool} --drs "
         f"--destroy-instance ID` for each, then {tool} --drs off`"
     )

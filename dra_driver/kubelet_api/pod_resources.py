@@ -16,6 +16,7 @@ import grpc
 from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.kubelet_api.generated import podresources_v1_pb2 as api
 from dra_driver.kubelet_api.rpc import Service, Stub
+from dra_driver.model.names import DRIVER
 from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
@@ -31,8 +32,8 @@ _OPTIONS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ContainerResources:
-    """What one container may use: IDs of devices by resource, and names of claims, which are in the
-    pod's namespace."""
+    """What one container may use: IDs of devices by resource, and names of claims with devices of
+    this driver, which are in the pod's namespace."""
 
     namespace: str
     pod: str
@@ -66,7 +67,7 @@ class PodResources:
                 pod.name,
                 each.name,
                 _by_resource(each.devices),
-                frozenset(used.claim_name for used in each.dynamic_resources),
+                frozenset(used.claim_name for used in each.dynamic_resources if _is_ours(used)),
             )
             for pod in answer.pod_resources
             for each in pod.containers
@@ -100,6 +101,10 @@ class PodResources:
                 f"{error.details()}",
                 remedy="check that the kubelet's --root-dir is the chart's kubeletRootDir",
             ) from error
+
+
+def _is_ours(claim: api.DynamicResource) -> bool:
+    return any(each.driver_name == DRIVER for each in claim.claim_resources)
 
 
 def _by_resource(listed: Iterable[api.ContainerDevices]) -> dict[str, frozenset[str]]:

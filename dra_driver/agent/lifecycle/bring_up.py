@@ -71,7 +71,10 @@ class BringUp:
     def recover(self) -> None:
         """Open the journal, and make it agree with the CDI files; raises JournalError, CdiError."""
         self.context.journal.open()
-        self.event_reporter.recovery_failed(self.recovery.run().failed)
+        report = self.recovery.run()
+        if self.context.journal.was_missing and report.adopted:
+            self.event_reporter.journal_rebuilt(report.adopted)
+        self.event_reporter.recovery_failed(report.failed)
 
     def _export_ledger(self) -> None:
         """Add the metrics of the ledger, which could not be read before."""

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n6dra_driver/kubelet_api/generated/podresources_v1.proto\x12\x02v1\"\x19\n\x17ListPodResourcesRequest\"C\n\x18ListPodResourcesResponse\x12\'\n\rpod_resources\x18\x01 \x03(\x0b\x32\x10.v1.PodResources\"[\n\x0cPodResources\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tnamespace\x18\x02 \x01(\t\x12*\n\ncontainers\x18\x03 \x03(\x0b\x32\x16.v1.ContainerResources\"y\n\x12\x43ontainerResources\x12\x0c\n\x04name\x18\x01 \x01(\t\x12%\n\x07\x64\x65vices\x18\x02 \x03(\x0b\x32\x14.v1.ContainerDevices\x12.\n\x11\x64ynamic_resources\x18\x05 \x03(\x0b\x32\x13.v1.DynamicResource\">\n\x0f\x44ynamicResource\x12\x12\n\nclaim_name\x18\x02 \x01(\t\x12\x17\n\x0f\x63laim_namespace\x18\x03 \x01(\t\"\x1d\n\x1b\x41llocatableResourcesRequest\"V\n\x1c\x41llocatableResourcesResponse\x12%\n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32\x14.v1.ContainerDevices\x12\x0f\n\x07\x63pu_ids\x18\x02 \x03(\x03\"=\n\x10\x43ontainerDevices\x12\x15\n\rresource_name\x18\x01 \x01(\t\x12\x12\n\ndevice_ids\x18\x02 \x03(\t2\xb5\x01\n\x12PodResourcesLister\x12\x41\n\x04List\x12\x1b.v1.ListPodResourcesRequest\x1a\x1c.v1.ListPodResourcesResponse\x12\\\n\x17GetAllocatableResources\x12\x1f.v1.AllocatableResourcesRequest\x1a .v1.AllocatableResourcesResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n6dra_driver/kubelet_api/generated/podresources_v1.proto\x12\x02v1\"\x19\n\x17ListPodResourcesRequest\"C\n\x18ListPodResourcesResponse\x12\'\n\rpod_resources\x18\x01 \x03(\x0b\x32\x10.v1.PodResources\"[\n\x0cPodResources\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tnamespace\x18\x02 \x01(\t\x12*\n\ncontainers\x18\x03 \x03(\x0b\x32\x16.v1.ContainerResources\"y\n\x12\x43ontainerResources\x12\x0c\n\x04name\x18\x01 \x01(\t\x12%\n\x07\x64\x65vices\x18\x02 \x03(\x0b\x32\x14.v1.ContainerDevices\x12.\n\x11\x64ynamic_resources\x18\x05 \x03(\x0b\x32\x13.v1.DynamicResource\"j\n\x0f\x44ynamicResource\x12\x12\n\nclaim_name\x18\x02 \x01(\t\x12\x17\n\x0f\x63laim_namespace\x18\x03 \x01(\t\x12*\n\x0f\x63laim_resources\x18\x04 \x03(\x0b\x32\x11.v1.ClaimResource\"$\n\rClaimResource\x12\x13\n\x0b\x64river_name\x18\x02 \x01(\t\"\x1d\n\x1b\x41llocatableResourcesRequest\"V\n\x1c\x41llocatableResourcesResponse\x12%\n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32\x14.v1.ContainerDevices\x12\x0f\n\x07\x63pu_ids\x18\x02 \x03(\x03\"=\n\x10\x43ontainerDevices\x12\x15\n\rresource_name\x18\x01 \x01(\t\x12\x12\n\ndevice_ids\x18\x02 \x03(\t2\xb5\x01\n\x12PodResourcesLister\x12\x41\n\x04List\x12\x1b.v1.ListPodResourcesRequest\x1a\x1c.v1.ListPodResourcesResponse\x12\\\n\x17GetAllocatableResources\x12\x1f.v1.AllocatableResourcesRequest\x1a .v1.AllocatableResourcesResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,13 +40,15 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CONTAINERRESOURCES']._serialized_start=251
   _globals['_CONTAINERRESOURCES']._serialized_end=372
   _globals['_DYNAMICRESOURCE']._serialized_start=374
-  _globals['_DYNAMICRESOURCE']._serialized_end=436
-  _globals['_ALLOCATABLERESOURCESREQUEST']._serialized_start=438
-  _globals['_ALLOCATABLERESOURCESREQUEST']._serialized_end=467
-  _globals['_ALLOCATABLERESOURCESRESPONSE']._serialized_start=469
-  _globals['_ALLOCATABLERESOURCESRESPONSE']._serialized_end=555
-  _globals['_CONTAINERDEVICES']._serialized_start=557
-  _globals['_CONTAINERDEVICES']._serialized_end=618
-  _globals['_PODRESOURCESLISTER']._serialized_start=621
-  _globals['_PODRESOURCESLISTER']._serialized_end=802
+  _globals['_DYNAMICRESOURCE']._serialized_end=480
+  _globals['_CLAIMRESOURCE']._serialized_start=482
+  _globals['_CLAIMRESOURCE']._serialized_end=518
+  _globals['_ALLOCATABLERESOURCESREQUEST']._serialized_start=520
+  _globals['_ALLOCATABLERESOURCESREQUEST']._serialized_end=549
+  _globals['_ALLOCATABLERESOURCESRESPONSE']._serialized_start=551
+  _globals['_ALLOCATABLERESOURCESRESPONSE']._serialized_end=637
+  _globals['_CONTAINERDEVICES']._serialized_start=639
+  _globals['_CONTAINERDEVICES']._serialized_end=700
+  _globals['_PODRESOURCESLISTER']._serialized_start=703
+  _globals['_PODRESOURCESLISTER']._serialized_end=884
 # @@protoc_insertion_point(module_scope)

@@ -37,12 +37,20 @@ class ContainerResources(_message.Message):
     def __init__(self, name: _Optional[str] = ..., devices: _Optional[_Iterable[_Union[ContainerDevices, _Mapping]]] = ..., dynamic_resources: _Optional[_Iterable[_Union[DynamicResource, _Mapping]]] = ...) -> None: ...
 
 class DynamicResource(_message.Message):
-    __slots__ = ("claim_name", "claim_namespace")
+    __slots__ = ("claim_name", "claim_namespace", "claim_resources")
     CLAIM_NAME_FIELD_NUMBER: _ClassVar[int]
     CLAIM_NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    CLAIM_RESOURCES_FIELD_NUMBER: _ClassVar[int]
     claim_name: str
     claim_namespace: str
-    def __init__(self, claim_name: _Optional[str] = ..., claim_namespace: _Optional[str] = ...) -> None: ...
+    claim_resources: _containers.RepeatedCompositeFieldContainer[ClaimResource]
+    def __init__(self, claim_name: _Optional[str] = ..., claim_namespace: _Optional[str] = ..., claim_resources: _Optional[_Iterable[_Union[ClaimResource, _Mapping]]] = ...) -> None: ...
+
+class ClaimResource(_message.Message):
+    __slots__ = ("driver_name",)
+    DRIVER_NAME_FIELD_NUMBER: _ClassVar[int]
+    driver_name: str
+    def __init__(self, driver_name: _Optional[str] = ...) -> None: ...
 
 class AllocatableResourcesRequest(_message.Message):
     __slots__ = ()

@@ -70,6 +70,7 @@ class Journal:
         self._header: dict[str, Any] = {}
         self._is_open = False
         self._losses = 0
+        self._was_missing = False
         self._mutex = threading.Lock()
         self._syncing = threading.Lock()
         # Tickets count records: written to the file, read from another process, made durable.
@@ -81,6 +82,7 @@ class Journal:
         """Read the journal, or create one, and compact it. Call it again if it failed."""
         with self._mutex, self._file.locked():
             found = self._file.exists()
+            self._was_missing |= not found  # a retry of the start finds the new file
             quarantined: Path | None = None
             try:
                 damaged = self._reload()
@@ -148,6 +150,11 @@ class Journal:
         """Whether no record is known to be lost, or all lost records were rebuilt."""
         # The header is empty while the journal is read again.
         return self._is_open and bool(self._header) and _INCOMPLETE not in self._header
+
+    @property
+    def was_missing(self) -> bool:
+        """Whether `open` found no file: as on a new node, or after a loss."""
+        return self._was_missing
 
     @property
     def losses(self) -> int:

@@ -118,7 +118,9 @@ class Reconciler:
             listed = self.drs.instances(address)
             unheld = foreign(listed, ledger, address)
             if unheld and not _unfinished(ledger, address):
-                text = f"somebody made DRS instances: {', '.join(map(str, unheld))}"
+                text = (
+                    f"DRS instances without a record of this agent: {', '.join(map(str, unheld))}"
+                )
                 findings.foreign[address] = Problem(TAINT_FOREIGN, "", text)
             missing |= _without(ledger, address, listed)
             in_doubt = card.virtualization is not None and not listed and not switched

@@ -33,6 +33,11 @@ class Report:
     recovered: dict[str, Outcome] = field(default_factory=dict)
     failed: dict[str, GcuError] = field(default_factory=dict)
 
+    @property
+    def adopted(self) -> int:
+        """How many claims were taken into the journal from their CDI files."""
+        return list(self.recovered.values()).count(Outcome.ADOPTED)
+
     def recover(self, uid: str, step: Callable[[], Outcome]) -> None:
         """Run the step of one claim, and add what it did."""
         try:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import grpc
 import pytest
 from prometheus_client.exposition import generate_latest
 
+from dra_driver.agent.events import EventReporter
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.directory import CdiError
 from tests.cluster.waiting import wait_until
 from tests.unit.agent.node import CARDS, Node
+from tests.unit.agent.recorder import ListRecorder
 from tests.unit.kubelet_api import fake_kubelet
 from tests.unit.node.damage import append_torn
 from tests.unit.node.journals import prepared
@@ -87,6 +91,33 @@ def test_a_second_attempt_to_recover_knows_what_the_journal_lost(node: Node) -> 
     folder.rename(node.cdi)
     agent._bring_up.recover()
     assert FILE in node.files()
+
+
+@pytest.mark.parametrize(
+    ("lost", "told"),
+    [
+        (
+            ("state",),
+            ["GcuJournalRebuilt the journal was missing and was rebuilt from 1 CDI file"],
+        ),
+        (("state", "cdi"), []),
+        (("cdi",), []),
+        ((), []),
+    ],
+    ids=["the journal", "the journal and the CDI files", "the CDI files", "nothing"],
+)
+def test_a_journal_that_is_rebuilt_from_cdi_files_is_told(
+    node: Node, lost: Sequence[str], told: list[str]
+) -> None:
+    node.started()
+    fake_kubelet.prepare_v1(node.sockets.service, node.api.add("one", card=0))
+    node.agents.pop().stop()
+    for each in lost:
+        shutil.rmtree({"state": node.state, "cdi": node.cdi}[each])
+    agent, recorder = node.agent(), ListRecorder()
+    agent._cards.refresh()
+    replace(agent._bring_up, event_reporter=EventReporter(recorder, "n")).recover()
+    assert [line.partition("; ")[0] for line in recorder.lines] == told
 
 
 def test_a_kubelet_whose_folders_come_late_is_waited_for(node: Node) -> None:

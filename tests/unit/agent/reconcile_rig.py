@@ -13,6 +13,7 @@ from dra_driver.agent.cards.card_config import CardConfigSource
 from dra_driver.agent.cards.foreign_plugin import ForeignPluginDetector
 from dra_driver.agent.events import EventReporter
 from dra_driver.agent.reconcile_loop import ReconcileLoop
+from dra_driver.agent.unknown_claims import UnknownClaimDetector
 from dra_driver.config.card_rules import CardRules
 from dra_driver.kube.api import Api
 from dra_driver.kubelet_api.errors import KubeletError
@@ -82,6 +83,7 @@ class Rig:
             cards=cast("CardCache", self.cards),
             card_configs=self.card_configs,
             foreign_plugins=ForeignPluginDetector(self.kubelet),
+            unknown_claims=UnknownClaimDetector(self.kubelet, self.agent.journal.snapshot),
             reconciler=Reconciler(
                 claim_manager=self.agent.preparer.claim_manager,
                 journal=self.agent.journal,

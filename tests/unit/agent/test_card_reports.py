@@ -16,9 +16,9 @@ from tests.unit.node.world import CARDS
 ASKED = ["0 on", "0 off"]
 THEIRS = Instance(9, "1g.6gb", "theirs", (0,))
 FOREIGN = (
-    f"GcuCardForeign card {ONE}: somebody made DRS instances: 1g.6gb theirs; if no program uses "
-    "it, free it: `efsmi -i 0 -L` has the ids, `efsmi -i 0 --drs --destroy-instance ID` for each, "
-    "then `efsmi -i 0 --drs off`"
+    f"GcuCardForeign card {ONE}: DRS instances without a record of this agent: 1g.6gb theirs; if "
+    "no program and no pod uses it, free it: `efsmi -i 0 -L` has the ids, `efsmi -i 0 --drs "
+    "--destroy-instance ID` for each, then `efsmi -i 0 --drs off`"
 )
 WITHOUT = f"GcuCardWithoutDrs card {ONE} is not offered in DRS mode: "
 
@@ -119,4 +119,4 @@ def test_what_somebody_made_on_a_card_is_the_better_reason(world: DrsWorld) -> N
     rig.kubelet.plugins = {"enflame.com/drs-gcu": {"0"}}
     world.tool.set_card(ONE, virtualization="DRS", instances=(THEIRS,))
     rig.look()
-    assert "somebody made DRS instances" in rig.cards.foreign[CARDS[0]].text
+    assert "DRS instances without a record" in rig.cards.foreign[CARDS[0]].text

@@ -68,3 +68,11 @@ def test_reasons_are_words_in_camel_case_and_differ() -> None:
     reasons = [value for value in vars(event_reporter).values() if str(value).startswith("Gcu")]
     assert len(set(reasons)) == len(reasons) >= 6
     assert all(re.fullmatch(r"Gcu([A-Z][a-z]+)+", reason) for reason in reasons)
+
+
+def test_of_very_many_unknown_claims_the_first_are_named() -> None:
+    recorder = ListRecorder()
+    EventReporter(recorder, "n1").claims_unknown([f"team/c{i}" for i in range(12)])
+    [line] = recorder.lines
+    assert ": team/c0, team/c1, " in line
+    assert ", team/c9 and 2 more; " in line

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from dra_driver.hardware.breaker import HungCardBreaker
+from dra_driver.kubelet_api.errors import KubeletError
+from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.errors import HardwareError, JournalError
 from dra_driver.node.checkpoint.records import Kind, record
@@ -176,3 +178,38 @@ def test_a_journal_that_cannot_be_read_does_not_end_the_looks(
     monkeypatch.setattr(rig.agent.journal, "snapshot", fail)
     rig.on_wait = lambda: len(rig.waits) == 3
     assert rig.run() == [60, 60, 60]
+
+
+def test_claims_of_containers_whose_records_are_lost_are_told(world: DrsWorld) -> None:
+    """The kubelet has a claim that ends a moment longer than the journal, so the first look that
+    finds it unknown says nothing."""
+    rig = Rig(world)
+    rig.look()
+    rig.agent.journal.write(record(Kind.PREPARE_COMPLETED, ClaimRef("team", "b", "u"), (hold(0),)))
+    rig.kubelet.pods = [ContainerResources("team", "p", "main", claims=frozenset("ab"))]
+    rig.look()
+    assert rig.recorder.lines == []
+    rig.look()
+    [line] = rig.recorder.lines
+    assert line.startswith(
+        "GcuClaimsUnknown containers use claims of which the agent's records were lost: team/a; a "
+    )
+    rig.kubelet.pods = []
+    rig.look()
+    rig.kubelet.pods = [ContainerResources("team", "p", "main", claims=frozenset("a"))]
+    rig.look()
+    assert len(rig.recorder.lines) == 1
+
+
+def test_a_kubelet_that_does_not_list_its_containers_does_not_end_the_looks(
+    world: DrsWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = Rig(world)
+
+    def fail() -> None:
+        raise KubeletError("the kubelet does not answer")
+
+    monkeypatch.setattr(rig.kubelet, "containers", fail)
+    rig.look()
+    assert rig.recorder.lines == []
+    assert world.tool.changes() == ASKED

@@ -26,7 +26,7 @@ WHOLE, SHARED, DRS = Mode.WHOLE, Mode.SHARED, Mode.DRS
 TABLE = ProfileTable.of([Profile("1g.11gb", 0, 4, 11000, 6), Profile("2g.22gb", 1, 2, 22000, 12)])
 CLAIM = ClaimRef("team", "claim", "uid-claim")
 LOST = Problem(TAINT_UNHEALTHY, "lost", "gone from the PCI bus")
-FOREIGN = Problem(TAINT_FOREIGN, "", "somebody made DRS instances")
+FOREIGN = Problem(TAINT_FOREIGN, "", "DRS instances without a record of this agent")
 
 
 @dataclass

@@ -149,7 +149,12 @@ POD_RESOURCES_MESSAGES = {
         (2, "devices", "repeated ContainerDevices"),
         (5, "dynamic_resources", "repeated DynamicResource"),
     ],
-    "DynamicResource": [(2, "claim_name", "string"), (3, "claim_namespace", "string")],
+    "DynamicResource": [
+        (2, "claim_name", "string"),
+        (3, "claim_namespace", "string"),
+        (4, "claim_resources", "repeated ClaimResource"),
+    ],
+    "ClaimResource": [(2, "driver_name", "string")],
     "ContainerDevices": [
         (1, "resource_name", "string"),
         (2, "device_ids", "repeated string"),

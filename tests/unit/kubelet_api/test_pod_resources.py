@@ -47,7 +47,15 @@ class Kubelet:
         self, request: api.ListPodResourcesRequest, context: grpc.ServicerContext
     ) -> api.ListPodResourcesResponse:
         self.calls += 1
-        claims = [api.DynamicResource(claim_name=each, claim_namespace="team") for each in "ab"]
+        drivers = {"a": ["gcu.enflame.com", "x.io"], "b": ["gcu.enflame.com"], "c": ["x.io"]}
+        claims = [
+            api.DynamicResource(
+                claim_name=name,
+                claim_namespace="team",
+                claim_resources=[api.ClaimResource(driver_name=each) for each in of],
+            )
+            for name, of in drivers.items()
+        ]
         devices = [
             api.ContainerDevices(resource_name="enflame.com/gcu", device_ids=[each])
             for each in "01"

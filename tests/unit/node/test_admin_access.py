@@ -93,7 +93,9 @@ def test_a_card_that_could_not_be_left_is_left_by_others(world: DrsWorld, agent:
 
 
 def test_somebody_elses_card_can_be_seen(world: DrsWorld, agent: Agent) -> None:
-    world.cards.problems[CARDS[0]] = (Problem(TAINT_FOREIGN, "", "somebody made DRS instances"),)
+    world.cards.problems[CARDS[0]] = (
+        Problem(TAINT_FOREIGN, "", "DRS instances without a record of this agent"),
+    )
     looking, user = world.api.add(overseer("admin", 0)), world.api.add(whole("user", 0))
     told = errors(agent, looking, user)
     assert told[0] == ""
