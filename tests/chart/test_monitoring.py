@@ -44,22 +44,36 @@ class Fires(NamedTuple):
 
 
 NODE: Final = {"node": "a"}
+AGENT: Final = 'node="a",namespace="gcu-dra-driver",pod="agent-1"'
 FIRES: Final[Mapping[str, Fires]] = {
     "GcuAgentGone": Fires(
         {'gcu_card_info{node="a"}': "1x30 stale", 'gcu_card_info{node="b"}': "1x90"},
         NODE,
         "Node a had cards an hour ago, and no agent reports any now.",
     ),
+    # The agent's own pod is among the labels of what it exports.
     "GcuCardProblem": Fires(
         {
-            f"gcu_card_problem{{{labels}}}": "1x90"
+            f"gcu_card_problem{{{AGENT},{labels}}}": "1x90"
             for labels in (
-                'node="a",pci_bus_id="0000:01:00.0",problem="unhealthy",value="lost"',
-                'node="a",pci_bus_id="0000:02:00.0",problem="changing",value=""',
+                'pci_bus_id="0000:01:00.0",problem="unhealthy",value="lost"',
+                'pci_bus_id="0000:02:00.0",problem="changing",value=""',
+                'pci_bus_id="0000:03:00.0",problem="foreign",value=""',
             )
         },
         NODE | {"pci_bus_id": "0000:01:00.0", "problem": "unhealthy", "value": "lost"},
-        "Card 0000:01:00.0 of node a: unhealthy lost.",
+        "Card 0000:01:00.0 of node a: unhealthy (lost).",
+    ),
+    "GcuCardForeign": Fires(
+        {
+            f"gcu_card_problem{{{AGENT},{labels}}}": "1x90"
+            for labels in (
+                'pci_bus_id="0000:01:00.0",problem="unhealthy",value="lost"',
+                'pci_bus_id="0000:03:00.0",problem="foreign",value=""',
+            )
+        },
+        NODE | {"pci_bus_id": "0000:03:00.0"},
+        "Others use card 0000:03:00.0 of node a.",
     ),
     "GcuEfsmiFails": Fires(
         {
@@ -191,6 +205,19 @@ def groups(helm: Helm) -> Any:
     return helm.render(ON).one("PrometheusRule")["spec"]["groups"]
 
 
+def test_a_problem_without_a_value_is_named_alone(
+    groups: Any, tmp_path: Path, cluster_report: Callable[[str], None]
+) -> None:
+    series = f'gcu_card_problem{{{AGENT},pci_bus_id="0000:01:00.0",problem="failing",value=""}}'
+    fires = Fires(
+        {series: "1x90"},
+        NODE | {"pci_bus_id": "0000:01:00.0", "problem": "failing"},
+        "Card 0000:01:00.0 of node a: failing.",
+    )
+    rule = rules(groups)["GcuCardProblem"]
+    check(groups, [case(fires.series, "80m", [firing(rule, fires)])], tmp_path, cluster_report)
+
+
 def rules(groups: Any) -> dict[str, Any]:
     return {rule["alert"]: rule for group in groups for rule in group["rules"]}
 
@@ -202,11 +229,18 @@ def test_each_alert_fires_and_else_is_silent(
     assert known.keys() == FIRES.keys()
     cases = [case(each.series, "80m", [firing(known[name], each)]) for name, each in FIRES.items()]
     cases.append(case(QUIET, "85m", [silent(name) for name in known]))
-    (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": groups}))
+    check(groups, cases, tmp_path, cluster_report)
+
+
+def check(
+    groups: Any, cases: Sequence[Object], folder: Path, report: Callable[[str], None]
+) -> None:
+    """Raises unless promtool finds each case as it says."""
+    (folder / "rules.yaml").write_text(yaml.safe_dump({"groups": groups}))
     tests = {"rule_files": ["rules.yaml"], "tests": cases}
-    (tmp_path / "tests.yaml").write_text(yaml.safe_dump(tests))
-    programs = unpacked("prometheus", cluster_report) / "usr/bin"
-    run([programs / "promtool", "test", "rules", tmp_path / "tests.yaml"])
+    (folder / "tests.yaml").write_text(yaml.safe_dump(tests))
+    programs = unpacked("prometheus", report) / "usr/bin"
+    run([programs / "promtool", "test", "rules", folder / "tests.yaml"])
 
 
 def case(series: Series, at: str, alerts: Sequence[Object]) -> Object:
