@@ -115,6 +115,11 @@ def diagnose_nodes(
         yield part, diagnose(state, wanted, part & -part, "")
 
 
+def count_words(state: State, asked: DeviceRequest, nodes: NodeSet) -> Counter[str]:
+    """How many cards `diagnose` would call free, held, unhealthy, …"""
+    return _count(state, asked, nodes).words
+
+
 def _about_requests(state: State, wanted: Sequence[ClaimRequest], nodes: NodeSet) -> Iterator[str]:
     if not len(state.fleet):
         if not state.inventory.problems:

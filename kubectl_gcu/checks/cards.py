@@ -7,6 +7,7 @@ from typing import Final
 
 from dra_driver.kube.resources import DEVICE_CLASSES as CLASSES_RESOURCE
 from dra_driver.model.devices.plugin_device import RESOURCES
+from dra_driver.model.mode import Mode
 from dra_driver.model.names import (
     DEVICE_CLASSES,
     DRIVER,
@@ -20,6 +21,8 @@ from kubectl_gcu.inventory.by_claims import NOT_PUBLISHED
 from kubectl_gcu.inventory.views import CardView, Holder, NodeView, ServedBy
 
 _OWN_LIMITS: Final = {RESOURCE_COUNT, *RESOURCES.values()}
+_ON_FOREIGN: Final = "sharing.md#cards-that-others-use"
+_ON_UNHEALTHY: Final = "health.md#what-to-do-with-an-unhealthy-card"
 _FOREIGN: Final = TAINT_FOREIGN.removeprefix(f"{DRIVER}/")  # it has no value
 
 CLASS_MISSING: Final = Check("class-missing", "a DeviceClass of the driver does not exist")
@@ -55,11 +58,13 @@ def classes(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:
 def cards(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:
     """Each card of the inventory. That a free card is foreign because of another device plugin is
     left out: `other_plugins` reports its node."""
+    unready = found.unready_nodes()
     offered = _offered_by_others(found, nodes)
     for node in nodes:
         by_plugin = node.name in offered and _is_tainted(node)
         for card in node.cards:
             left_out = {_FOREIGN} if by_plugin and not card.holders else set()
+            left_out |= {NOT_PUBLISHED} if node.name in unready else set()
             problems = [each for each in card.problems if each not in left_out]
             yield from _card(f"node {node.name}, card {card.address}", card, problems)
 
@@ -68,8 +73,14 @@ def _card(where: str, card: CardView, problems: Iterable[str]) -> Iterator[Findi
     for problem in problems:
         held = _holders(card.holders)
         holders = f"; held by {held}" if held else ""
-        page = "sharing.md#cards-that-others-use" if problem == _FOREIGN else "health.md"
-        remedy = f"docs/user/{page} says what it means and what to do."
+        section = _ON_FOREIGN if problem == _FOREIGN else _ON_UNHEALTHY
+        remedy = f"docs/user/{section} says what to do."
+        if problem == _FOREIGN and any(each.mode is Mode.DRS for each in card.holders):
+            remedy = (
+                "The agent's records may be lost: then the instance is the holder's. Do not "
+                "destroy it while the pod runs "
+                "(docs/user/health.md#when-the-agents-records-are-lost)."
+            )
         yield CARD_PROBLEM.finding(where, f"{problem}{holders}", remedy)
     modes = {each.mode for each in card.holders if not each.admin}
     if len(modes) > 1 or (card.mode and card.total and card.used > card.total):
@@ -100,11 +111,13 @@ def pools(found: Installation) -> Iterator[Finding]:
         pool = each["spec"]["pool"]
         counts = slices.setdefault(pool["name"], {}).setdefault(pool["generation"], [])
         counts.append(int(pool["resourceSliceCount"]))
+    unready = found.unready_nodes()
     for name, generations in sorted(slices.items()):
         counts = generations[max(generations)]
-        if len(counts) < max(counts):
+        node = name.removeprefix(f"{DRIVER}/")
+        if len(counts) < max(counts) and node not in unready:
             yield INCOMPLETE_POOL.finding(
-                f"node {name.removeprefix(f'{DRIVER}/')}",
+                f"node {node}",
                 f"it has {len(counts)} of {max(counts)} ResourceSlices, so nothing is allocated",
                 "The agent writes the others within seconds; if not, see its log.",
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -11,6 +12,7 @@ from dra_driver.model.claims.claim import Object, reserved_for, results
 from dra_driver.model.names import ALLOCATOR_SCHEDULER, ANNOTATION_ALLOCATOR, DRIVER, pool_name
 from kubectl_gcu.checks.finding import Check, Finding, named
 from kubectl_gcu.checks.installation import Installation
+from kubectl_gcu.cluster.pod_events import event_time
 
 POD_GONE: Final = Check("pod-gone", "a claim is reserved for a pod that is gone")
 NODE_GONE: Final = Check("node-gone", "a claim has devices of a node that is gone")
@@ -18,12 +20,20 @@ NOT_REPORTED: Final = Check(
     "not-reported",
     "a pod with a claim runs, and the agent did not write `status.devices` of the claim",
 )
+UNKNOWN_CLAIMS: Final = Check(
+    "unknown-claims",
+    "pods run with claims that the agent of their node does not know, because its records were "
+    "lost",
+)
 REPORT_DIFFERS: Final = Check(
     "report-differs", "`status.devices` of a claim has devices that are not allocated to it"
 )
 FOREIGN_ALLOCATION: Final = Check(
     "foreign-allocation", "another allocator than the controller gave a claim devices"
 )
+_CLAIMS_UNKNOWN: Final = "GcuClaimsUnknown"
+_NAMES: Final = re.compile(r"[a-z0-9-]+/[a-z0-9.-]+")
+_NEVER: Final = "~"  # after every time
 
 
 def claims(found: Installation) -> Iterator[Finding]:
@@ -32,6 +42,7 @@ def claims(found: Installation) -> Iterator[Finding]:
     known_pods = PODS not in found.state.missing
     known_pools = {pool_name(each["metadata"]["name"]) for each in found.state.nodes}
     by_controller = _allocates(found)
+    unready = {pool_name(node) for node in found.unready_nodes()}
     for claim in found.state.claims:
         if not results(claim):
             continue
@@ -49,7 +60,9 @@ def claims(found: Installation) -> Iterator[Finding]:
             yield NODE_GONE.finding(
                 where, f"it has devices of node {node}, which is gone", "Delete its pods."
             )
-        yield from _reported(where, claim, [pods.get(each["uid"]) for each in reserved_for(claim)])
+        if unready.isdisjoint(each.pool for each in results(claim)):
+            users = [pods.get(each["uid"]) for each in reserved_for(claim)]
+            yield from _reported(where, claim, users)
         is_held = any(not each.admin_access for each in results(claim))
         if is_held and by_controller and not allocated_by_us(claim):
             writers = ", ".join(writers_of_allocation(claim)) or "an unknown writer"
@@ -83,6 +96,42 @@ def _reported(where: str, claim: Object, users: list[Object | None]) -> Iterator
             f"its status has {', '.join(others)}, which it was not allocated",
             "The agent of its node corrects that; if it stays, see its log.",
         )
+
+
+def unknown(found: Installation) -> Iterator[Finding]:
+    """Claims that an agent's event names (dra_driver/agent/events.py), while the pods run that ran
+    then."""
+    reported = {
+        str((event.get("regarding") or {}).get("name")): event
+        for event in sorted(found.events, key=event_time)
+        if event.get("reason") == _CLAIMS_UNKNOWN
+    }
+    running = {
+        pod["metadata"]["uid"]: str(pod["status"].get("startTime") or "")
+        for pod in found.state.pods
+        if (pod.get("status") or {}).get("phase") == "Running"
+    }
+    for node, event in sorted(reported.items()):
+        names = set(_NAMES.findall(str(event.get("note", ""))))
+        shown = [
+            named(claim)
+            for claim in found.state.claims
+            if named(claim) in names
+            and any(each.pool == pool_name(node) for each in results(claim))
+            and any(
+                running.get(each["uid"], _NEVER) <= event_time(event)
+                for each in reserved_for(claim)
+            )
+        ]
+        if shown:
+            yield UNKNOWN_CLAIMS.finding(
+                f"node {node}",
+                f"pods run with {', '.join(sorted(shown))}, and its agent does not know these "
+                "claims, because its records were lost",
+                "The pods run and can end, but a container that restarts does not start: delete "
+                "them when their work allows "
+                "(docs/user/health.md#when-the-agents-records-are-lost).",
+            )
 
 
 def _allocates(found: Installation) -> bool:

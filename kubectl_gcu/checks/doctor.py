@@ -32,5 +32,6 @@ def findings(found: Installation, inventory: list[NodeView], now: datetime) -> I
     yield from cards.pools(found)
     yield from cards.other_plugins(found, inventory)
     yield from claims.claims(found)
+    yield from claims.unknown(found)
     yield from holders.cards_without_claim(found, inventory)
     yield from holders.extender_bypassed(found, inventory)

@@ -94,6 +94,13 @@ class Installation:
             if wanted.items() <= (pod["metadata"].get("labels") or {}).items()
         ]
 
+    def unready_nodes(self) -> frozenset[str]:
+        """Nodes with agents of which none is ready: what they write may be old, or not there
+        yet."""
+        pods = self.pods("agent")
+        ready = {str(pod["spec"].get("nodeName")) for pod in pods if is_ready(pod)}
+        return frozenset(str(pod["spec"].get("nodeName")) for pod in pods) - ready
+
 
 def read_installation(api: Api, namespace: str) -> Installation:
     """Raises KubeError where the server does not answer."""

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from controller.cache import pods
 from dra_driver.model.claims.claim import Object, results
 from dra_driver.model.names import DRIVER
 from kubectl_gcu.checks.finding import Check, Finding, named
 from kubectl_gcu.checks.installation import FAILED_PREPARE, Installation
 from kubectl_gcu.cluster.pod_events import event_time
-from kubectl_gcu.scheduling.steps import limits_of
+from kubectl_gcu.scheduling.steps import (
+    LOST_CDI_FILE,
+    SWITCH_CDI_ON,
+    limits_of,
+    waiting_containers,
+)
 
 NODE_REPORT: Final = Check(
     "node-report",
@@ -20,7 +26,8 @@ NOT_REGISTERED: Final = Check(
     "not-registered", "a pod waits because its kubelet does not know the driver's socket"
 )
 CDI_FAILED: Final = Check(
-    "cdi-failed", "a container with a GCU does not start, because its runtime finds no CDI device"
+    "cdi-failed",
+    "a container with a GCU does not start, or start again: its runtime finds no CDI device",
 )
 
 # Agents' events that no later one takes back: dra_driver/agent/events.py.
@@ -43,7 +50,8 @@ def reports(found: Installation) -> Iterator[Finding]:
 
 
 def starting_pods(found: Installation) -> Iterator[Finding]:
-    """Pods with GCUs that were bound, and whose containers do not start."""
+    """Pods with GCUs that were bound, and one of whose containers does not start, or start
+    again."""
     events = _failed_prepares(found)
     users = {
         each["uid"]
@@ -54,23 +62,25 @@ def starting_pods(found: Installation) -> Iterator[Finding]:
     for pod in found.state.pods:
         node = pod["spec"].get("nodeName")
         uid = pod["metadata"]["uid"]
-        is_waiting = (pod.get("status") or {}).get("phase") == "Pending"
-        if not node or not is_waiting or not (uid in users or limits_of(pod)):
+        if not node or pods.is_done(pod) or not (uid in users or limits_of(pod)):
             continue
+        is_pending = (pod.get("status") or {}).get("phase") == "Pending"
         where = f"pod {named(pod)} on node {node}"
-        if f"DRA driver {DRIVER} is not registered" in events.get(uid, ""):
+        if is_pending and f"DRA driver {DRIVER} is not registered" in events.get(uid, ""):
             yield NOT_REGISTERED.finding(
                 where,
                 "the kubelet does not know the driver's socket, so no claim is prepared",
                 f"See whether the agent of node {node} is ready, and whether kubeletRootDir is the "
                 "kubelet's --root-dir.",
             )
-        for message in _cdi_messages(pod):
-            yield CDI_FAILED.finding(
-                where,
-                f"its container runtime finds no CDI device ({message})",
-                "Switch CDI on in the runtime, and let cdiDir be a folder that it reads.",
-            )
+        for each in waiting_containers(pod):
+            if each.lacks_cdi_device:
+                remedy = SWITCH_CDI_ON if is_pending else LOST_CDI_FILE
+                yield CDI_FAILED.finding(
+                    where,
+                    f"its container runtime finds no CDI device ({each.message})",
+                    f"{remedy[0].upper()}{remedy[1:]}.",
+                )
 
 
 def _failed_prepares(found: Installation) -> Mapping[str, str]:
@@ -80,16 +90,3 @@ def _failed_prepares(found: Installation) -> Mapping[str, str]:
         for event in sorted(found.events, key=event_time)
         if event.get("reason") == FAILED_PREPARE
     }
-
-
-def _cdi_messages(pod: Object) -> Iterator[str]:
-    """Of containers that wait (containerd 2.4.2: ``CDI device injection failed: unresolvable CDI
-    devices …``)."""
-    status = pod.get("status") or {}
-    for each in (
-        *(status.get("initContainerStatuses") or ()),
-        *(status.get("containerStatuses") or ()),
-    ):
-        message = str(((each.get("state") or {}).get("waiting") or {}).get("message", ""))
-        if "CDI device" in message:
-            yield message.rstrip(".")

@@ -19,7 +19,9 @@ _NOT_SERVING: Final = "GcuNotServing"
 
 NO_CONTROLLER: Final = Check("no-controller", "no pod of the controller runs: nothing is allocated")
 NOT_READY: Final = Check(
-    "pod-not-ready", "a pod of the driver is not ready; an agent's own event says why"
+    "pod-not-ready",
+    "a pod of the driver is not ready; an agent's own event says why. What an agent publishes and "
+    "reports of its node is not looked at meanwhile",
 )
 NO_LEASE: Final = Check("no-lease", "no controller has ever led")
 NOBODY_LEADS: Final = Check("nobody-leads", "the Lease was not renewed for twice its duration")
@@ -108,13 +110,16 @@ def _not_ready(pod: Object, found: Installation) -> Finding:
     where, node = f"pod {named(pod)}", str(pod["spec"].get("nodeName") or "")
     if node:
         where += f" on node {node}"
-    reasons = [reason for _, reason in waiting_containers(pod) if reason]
-    why = ", ".join(reasons) or (pod.get("status") or {}).get("phase", "Unknown")
+    reasons = [each.reason for each in waiting_containers(pod) if each.reason]
+    phase = str((pod.get("status") or {}).get("phase", "Unknown"))
+    why = ", ".join(reasons) or ("it starts" if phase == "Running" else phase)
     # Of the agent's readiness, unless a later event says that it serves.
     events = sorted((each for each in found.events if _is_about(each, node)), key=event_time)
-    if events and events[-1].get("reason") == _NOT_SERVING and pod in found.pods("agent"):
+    is_agent = pod in found.pods("agent")
+    if events and events[-1].get("reason") == _NOT_SERVING and is_agent:
         why = str(events[-1].get("note") or why)
-    return NOT_READY.finding(where, f"it is not ready ({why})", _see_log(pod))
+    more = ", and what depends on it is not looked at" if is_agent else ""
+    return NOT_READY.finding(where, f"it is not ready ({why}){more}", _see_log(pod))
 
 
 def _is_about(event: Object, node: str) -> bool:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final
 from uuid import uuid4
 
 from controller.allocator.allocate import NO_PEERS, Allocation, FitError, allocate
 from controller.allocator.claim_request import ClaimRequest, parse_claim
-from controller.allocator.diagnosis import diagnose_nodes
+from controller.allocator.diagnosis import count_words, diagnose_nodes
+from controller.allocator.nodes.node_set import numbers
 from controller.allocator.order import Policy
 from controller.allocator.ownership import is_ours
 from controller.allocator.results import allocation_status
@@ -25,11 +29,12 @@ from dra_driver.kube.resources import (
     RESOURCE_SLICES,
     Resource,
 )
-from dra_driver.model.claims.claim import Object, allocation, results
+from dra_driver.model.claims.claim import Object, allocation, reserved_for, results
 from dra_driver.model.errors import Refused
 from dra_driver.model.names import pool_name
 from dra_driver.selector.selector import Selectors
 from kubectl_gcu.scheduling.packing import configured_packing
+from kubectl_gcu.scheduling.remedies import when_all_claims_ended, without_node_constraints
 
 _NEWEST: Final = 2**63  # a version that no server has given yet
 _MOST_TRIED: Final = 500  # claims; each costs a decision
@@ -40,13 +45,16 @@ class Verdict:
     """`node` is the node on which the pod would be served now, or empty. Then `reason` says why it
     is not served, `by_node` says the same of each node that fits the pod, and `remedy` what would
     help, if `reason` does not say so itself. `helps` names the claims (``namespace/name``) each of
-    which would make room for the pod if it ended."""
+    which would make room for the pod if it ended, and `helps_pods` the pods with several claims
+    that would. `needs_person` is whether no end of claims would."""
 
     node: str
     reason: str = ""
     by_node: Mapping[str, str] | None = None
     helps: tuple[str, ...] = ()
+    helps_pods: tuple[str, ...] = ()
     remedy: str = ""
+    needs_person: bool = False
 
 
 class LiveAllocator:
@@ -78,11 +86,38 @@ class LiveAllocator:
         if isinstance(decision, Allocation):
             return Verdict(decision.node)
         reason = nodes.explain(decision.explain)
+        elsewhere = self._elsewhere(pod, claims, wanted, nodes)
         if not nodes.feasible:
             remedy = "no claim's end helps: change what keeps the pod from every node"
-            return Verdict("", reason, remedy=remedy)
+            remedy = "; ".join(filter(None, (remedy, elsewhere)))
+            return Verdict("", reason, remedy=remedy, needs_person=True)
         by_node = dict(self._by_node(state, wanted, nodes))
-        return self._with_remedy(Verdict("", reason, by_node), wanted, nodes)
+        found = self._with_remedy(Verdict("", reason, by_node), wanted, nodes)
+        return replace(found, remedy="; ".join(filter(None, (found.remedy, elsewhere))))
+
+    def _elsewhere(
+        self,
+        pod: Object,
+        claims: Mapping[str, Object],
+        wanted: list[ClaimRequest],
+        nodes: FeasibleNodes,
+    ) -> str:
+        """Which nodes would serve the pod but for what its author wrote about nodes."""
+        relaxed, constraints = without_node_constraints(pod)
+        if not constraints:
+            return ""
+        state = self._cache.state()
+        others = self._nodes(relaxed, claims).feasible & ~nodes.feasible
+        fit = [
+            number
+            for number in islice(numbers(others), _MOST_TRIED)
+            if isinstance(allocate(state, wanted, 1 << number), Allocation)
+        ]
+        if not fit:
+            return ""
+        count = "1 other node" if len(fit) == 1 else f"{len(fit)} other nodes"
+        has = "has" if len(fit) == 1 else "have"
+        return f"{count} that the pod's {constraints} excludes {has} what it asks for"
 
     def _with_remedy(
         self, verdict: Verdict, wanted: list[ClaimRequest], nodes: FeasibleNodes
@@ -95,17 +130,30 @@ class LiveAllocator:
             if not pools.isdisjoint(result.pool for result in results(each))
         ]
         if not self._would_fit(wanted, nodes, without=held):
-            return replace(verdict, remedy="ask for less: the end of all claims would not help")
+            with self._without(held) as state:
+                counts = [
+                    count_words(state, exact.device_request, nodes.feasible)
+                    for each in wanted
+                    for exact in each.exact_requests()
+                ]
+            return replace(verdict, remedy=when_all_claims_ended(counts), needs_person=True)
         tried, untried = held[:_MOST_TRIED], len(held[_MOST_TRIED:])
         helps = tuple(
             f"{each['metadata']['namespace']}/{each['metadata']['name']}"
             for each in tried
             if self._would_fit(wanted, nodes, without=[each])
         )
-        remedy = "" if helps else "it fits when several claims end; no single one is enough"
+        helps_pods = tuple(
+            f"{namespace}/{name}"
+            for (namespace, name), several in islice(_users(tried), _MOST_TRIED)
+            if self._would_fit(wanted, nodes, without=several)
+        )
+        remedy = ""
+        if not helps and not helps_pods:
+            remedy = "it fits when several claims end; no single one is enough"
         if untried:
             remedy = f"{untried} of {len(held)} claims were not tried"
-        return replace(verdict, helps=helps, remedy=remedy)
+        return replace(verdict, helps=helps, helps_pods=helps_pods, remedy=remedy)
 
     def place(self, pod: Object, claims: Mapping[str, Object]) -> list[Object] | Verdict:
         """Decide, and count the devices as allocated from now on. Returns the pod's claims as they
@@ -195,12 +243,26 @@ class LiveAllocator:
     def _would_fit(
         self, wanted: list[ClaimRequest], nodes: FeasibleNodes, *, without: Sequence[Object]
     ) -> bool:
-        for claim in without:
+        with self._without(without) as state:
+            return isinstance(allocate(state, wanted, nodes.feasible), Allocation)
+
+    @contextmanager
+    def _without(self, claims: Sequence[Object]) -> Iterator[State]:
+        """As if these claims had ended."""
+        for claim in claims:
             self._cache.apply(RESOURCE_CLAIMS, Change.DELETED, claim)
-        decision = allocate(self._cache.state(), wanted, nodes.feasible)
-        for claim in without:
+        yield self._cache.state()
+        for claim in claims:
             self._cache.apply(RESOURCE_CLAIMS, Change.ADDED, claim)
-        return isinstance(decision, Allocation)
+
+
+def _users(claims: Sequence[Object]) -> Iterator[tuple[tuple[str, str], list[Object]]]:
+    """The pods that have several of the claims, by namespace and name."""
+    found: defaultdict[tuple[str, str], list[Object]] = defaultdict(list)
+    for claim in claims:
+        for each in reserved_for(claim):
+            found[claim["metadata"]["namespace"], str(each["name"])].append(claim)
+    return ((pod, several) for pod, several in sorted(found.items()) if len(several) > 1)
 
 
 def _key(obj: Object) -> tuple[str, str]:

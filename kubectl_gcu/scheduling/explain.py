@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from controller.allocator.ownership import requested_classes
 from controller.cache import pods
@@ -23,8 +23,16 @@ from dra_driver.model.claims.claim import Object, allocation, claim_names
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.names import CLASS_WHOLE
 from kubectl_gcu.cluster.pod_events import events_about
+from kubectl_gcu.scheduling.asked import asked
 from kubectl_gcu.scheduling.decision import LiveAllocator, Verdict
-from kubectl_gcu.scheduling.steps import Step, has_gcus, limits_of, step_of
+from kubectl_gcu.scheduling.refusal import MAKE_ROOM, refusal
+from kubectl_gcu.scheduling.steps import (
+    Step,
+    has_gcus,
+    limits_of,
+    scheduled_condition,
+    step_of,
+)
 
 _READ_TO_DECIDE = (RESOURCE_SLICES, DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, PODS)
 _MOST_LINES = 20
@@ -37,15 +45,18 @@ _CORRECT = (
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """`verdict` is that of the allocator, where one was asked; `before` counts the pods that wait
+    """`verdict` is that of the allocator, where one was asked; `before` names the pods that wait
     for GCUs and are more urgent, by priority, then age. `missing` says what could not be found
-    out."""
+    out. `refusal` is what kube-scheduler has against nodes, where the step does not say it. `asks`
+    says what its claims request."""
 
     pod: str
     step: Step
     verdict: Verdict | None = None
-    before: int = 0
+    before: tuple[str, ...] = ()
     missing: str = ""
+    refusal: str = ""
+    asks: str = ""
 
 
 def explain_pod(api: Api, namespace: str, name: str) -> Explanation:
@@ -61,22 +72,36 @@ def explain_pod(api: Api, namespace: str, name: str) -> Explanation:
     names = {name, *(each["metadata"]["name"] for each in claims.values() if each)}
     events, unseen = events_about(api, namespace, names)
     step = step_of(pod, claims, events, serves_claims=bool(limits_of(pod)) and _serves_claims(api))
+    refused = _refusal(pod, step, events)
     if not step.waits_for_devices:
-        return Explanation(full_name, step, missing=unseen if step.who else "")
+        return Explanation(full_name, step, missing=unseen if step.who else "", refusal=refused)
     objects, missing = objects_to_decide(api)
     if missing:
-        return Explanation(full_name, step, missing="; ".join(filter(None, (missing, unseen))))
+        missing = "; ".join(filter(None, (missing, unseen)))
+        return Explanation(full_name, step, missing=missing, refusal=refused)
     present = {reference: claim for reference, claim in claims.items() if claim is not None}
     allocator = LiveAllocator(objects)
     try:
         verdict = allocator.decide(pod, present)
     except InvalidValue as error:
-        verdict = Verdict("", str(error), remedy=_CORRECT)
+        verdict = Verdict("", str(error), remedy=_CORRECT, needs_person=True)
     except Refused as error:
-        verdict = Verdict("", str(error))
+        verdict = Verdict("", str(error), needs_person=True)
     if verdict is None:
         return Explanation(full_name, _of_other_driver(step, present, objects[DEVICE_CLASSES]))
-    return Explanation(full_name, step, verdict, _before(pod, objects, allocator))
+    if verdict.needs_person:
+        step = replace(step, who="a person: the end of other claims would not help")
+    before = _before(pod, objects, allocator)
+    return Explanation(
+        full_name, step, verdict, before, refusal=refused, asks=asked(present.values())
+    )
+
+
+def _refusal(pod: Object, step: Step, events: Sequence[Object]) -> str:
+    """Also while claims are allocated again, and kube-scheduler has not tried the pod since."""
+    if not step.who or pods.node_name(pod) or step.remedy == MAKE_ROOM:
+        return ""
+    return refusal(scheduled_condition(pod), events)
 
 
 def _of_other_driver(step: Step, claims: Mapping[str, Object], classes: Sequence[Object]) -> Step:
@@ -90,7 +115,7 @@ def _of_other_driver(step: Step, claims: Mapping[str, Object], classes: Sequence
         if name not in known
     )
     if unknown:
-        text = f"the DeviceClass {unknown[0]} does not exist"
+        text = f"the DeviceClass {unknown[0]} does not exist; there are {', '.join(sorted(known))}"
         return Step("whoever creates DeviceClasses, or the pod's author", text, step.since)
     return Step(
         "the allocator of another driver",
@@ -148,16 +173,17 @@ def objects_to_decide(api: Api) -> tuple[dict[Resource, tuple[Object, ...]], str
 
 def _before(
     pod: Object, objects: Mapping[Resource, Sequence[Object]], allocator: LiveAllocator
-) -> int:
+) -> tuple[str, ...]:
     unallocated = {
         (each["metadata"]["namespace"], each["metadata"]["name"])
         for each in objects[RESOURCE_CLAIMS]
         if allocation(each) is None and allocator.serves(each)
     }
-    return sum(
-        pods.urgency(each) < pods.urgency(pod)
-        for each in objects[PODS]
-        if not pods.node_name(each)
+    return tuple(
+        f"{each['metadata']['namespace']}/{each['metadata']['name']}"
+        for each in sorted(objects[PODS], key=pods.urgency)
+        if pods.urgency(each) < pods.urgency(pod)
+        and not pods.node_name(each)
         and not pods.is_aside(each)
         and any(
             (each["metadata"]["namespace"], name) in unallocated
@@ -170,17 +196,28 @@ def lines(explanation: Explanation) -> Iterator[str]:
     """For people."""
     step, verdict = explanation.step, explanation.verdict
     yield f"pod {explanation.pod}"
+    if explanation.asks:
+        yield f"  asks:   {explanation.asks}"
     yield f"  next:   {step.who or 'nobody has to do anything'}"
     yield f"  why:    {verdict.reason if verdict and verdict.reason else step.text}"
     if step.since:
         yield f"  since:  {step.since}"
+    if explanation.refusal:
+        yield f"  also:   {explanation.refusal}"
+        if not step.waits_for_devices:
+            yield f"  help:   {MAKE_ROOM}"
+    if step.remedy:
+        yield f"  help:   {step.remedy}"
     if verdict is not None:
-        yield from _verdict_lines(verdict)
+        yield from _verdict_lines(verdict, refused=bool(explanation.refusal))
         if explanation.before:
-            yield f"  before: {explanation.before} waiting pods are more urgent"
+            yield f"  before: these waiting pods are more urgent: {_some(explanation.before)}"
 
 
-def _verdict_lines(verdict: Verdict) -> Iterator[str]:
+def _verdict_lines(verdict: Verdict, *, refused: bool) -> Iterator[str]:
+    if verdict.node and refused:
+        yield f"  help:   node {verdict.node} has the GCUs; {MAKE_ROOM}"
+        return
     if verdict.node:
         yield f"  help:   none is needed: node {verdict.node} has what it asks for"
         return
@@ -190,8 +227,13 @@ def _verdict_lines(verdict: Verdict) -> Iterator[str]:
     if len(nodes) > 1:
         for reason, names in sorted(nodes.items())[:_MOST_LINES]:
             yield f"  node:   {_some(names)}: {reason}"
-    if verdict.helps:
-        yield f"  help:   it fits when any one of these claims ends: {_some(verdict.helps)}"
+    yield from _help_lines(verdict)
+
+
+def _help_lines(verdict: Verdict) -> Iterator[str]:
+    for kind, names in (("claims", verdict.helps), ("pods", verdict.helps_pods)):
+        if names:
+            yield f"  help:   it fits when any one of these {kind} ends: {_some(names)}"
     if verdict.remedy:
         yield f"  help:   {verdict.remedy}"
 

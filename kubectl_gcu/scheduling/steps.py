@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +11,29 @@ from controller.cache import pods
 from dra_driver.model.claims.claim import Object, allocation, results
 from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.names import DRIVER, SCHEDULING_GATE
+from kubectl_gcu.scheduling.refusal import MAKE_ROOM, against_nodes
 
 _NOT_ALLOCATED = "GcuAllocationFailed"
+_COMBINED = "(combined from similar events): "
+# Reasons of dra_driver/node/claims/device_status.py.
+_OF_DEVICE = {
+    "PrepareFailed": "docs/user/health.md#when-a-device-cannot-be-prepared",
+    "CardUnhealthy": "docs/user/health.md#what-to-do-with-an-unhealthy-card",
+    "CardLost": "docs/user/health.md#what-to-do-with-an-unhealthy-card",
+}
+_STARTS = {"ContainerCreating", "PodInitializing"}  # kubelet 1.36.3, reasons that are no error
+SWITCH_CDI_ON = "switch CDI on in the runtime, and let cdiDir be a folder that it reads"
+LOST_CDI_FILE = (  # of a container that started before, so its runtime reads CDI files
+    "delete the pod: the CDI file of its claim is gone "
+    "(docs/user/health.md#when-the-agents-records-are-lost)"
+)
+# Kubernetes 1.36.3, apiserver/pkg/admission/plugin/resourcequota/controller.go.
+_EXCEEDED = re.compile(r"exceeded quota: ([^,\s]+)")
 _DEFAULT = "default-scheduler"  # core/v1, the default of spec.schedulerName
+_UNHEALTHY = (
+    "the pod keeps the card; delete it to have the next one get another card "
+    "(docs/user/health.md#what-to-do-with-an-unhealthy-card)"
+)
 _LEFT_ALONE = (
     "Limits of this pod were left alone (docs/user/beside-other-plugins.md); if that scheduler is "
     "gone, create the pod again"
@@ -23,12 +44,13 @@ _LEFT_ALONE = (
 class Step:
     """`who` has to act next, empty where nobody has; `text` says what is missing. `since` is when
     the step began, as far as the API server knows (RFC 3339). `waits_for_devices` is whether the
-    allocator decides next."""
+    allocator decides next. `remedy` is what a person can do, where it is known."""
 
     who: str
     text: str
     since: str = ""
     waits_for_devices: bool = False
+    remedy: str = ""
 
 
 def step_of(
@@ -80,12 +102,19 @@ def _without_claim(pod: Object, absent: list[str], events: Iterable[Object], cre
     if template:
         text += f"; it is made from the ResourceClaimTemplate {template}"
     note = _newest(events, {"FailedResourceClaimCreation", "GcuTemplateMissing"})
+    if quota := _EXCEEDED.search(note):
+        remedy = (
+            f"end a pod whose claims count in the ResourceQuota {quota[1]}, or ask the "
+            "administrator for a larger one (docs/user/quota.md#quotas)"
+        )
+        who = "whoever sets the namespace's quotas, or has claims in it"
+        return Step(who, f"{text}: {note}", created, remedy=remedy)
     who = "kube-controller-manager" if template else "whoever creates the claim"
     return Step(who, f"{text}: {note}" if note else text, created)
 
 
 def _unbound(pod: Object, created: str, *, serves_claims: bool) -> Step:
-    condition = _condition(pod, "PodScheduled")
+    condition = scheduled_condition(pod)
     reason = str(condition.get("message", "")) or "it has not tried the pod yet"
     limits = sorted(limits_of(pod))
     who = "kube-scheduler"
@@ -98,24 +127,66 @@ def _unbound(pod: Object, created: str, *, serves_claims: bool) -> Step:
             reason = f"{reason.rstrip('.')}. {_LEFT_ALONE}"
     if pods.has_our_gate(pod):
         who, reason = "the controller", "its claims are allocated; the scheduling gate goes next"
-    return Step(who, reason, str(condition.get("lastTransitionTime") or created))
+    since = str(condition.get("lastTransitionTime") or created)
+    is_refused = who == "kube-scheduler" and bool(against_nodes(reason))
+    return Step(who, reason, since, remedy=MAKE_ROOM if is_refused else "")
 
 
 def _on_node(pod: Object, claims: Mapping[str, Object | None], events: Iterable[Object]) -> Step:
     status, node = pod.get("status") or {}, pods.node_name(pod)
-    bound = str(_condition(pod, "PodScheduled").get("lastTransitionTime") or "")
+    bound = str(scheduled_condition(pod).get("lastTransitionTime") or "")
     if status.get("phase") == "Running":
-        return Step("", f"it runs on node {node}", str(status.get("startTime", "")))
+        return _running(pod, node, claims)
     if status.get("phase") == "Failed" or status.get("reason"):
         return Step("the kubelet", f"{status.get('reason')}: {status.get('message', '')}", bound)
     unprepared = [each for each in claims.values() if each and not _is_prepared(each)]
     if unprepared:
-        reason = _newest(events, {"FailedPrepareDynamicResources"}) or _not_ready(unprepared[0])
-        name = unprepared[0]["metadata"]["name"]
-        who = f"the agent of node {node}"
-        return Step(who, f"claim {name} is not prepared yet{': ' if reason else ''}{reason}", bound)
-    waiting = ", ".join(f"{name}: {reason}" for name, reason in waiting_containers(pod))
-    return Step("the kubelet", f"it starts the containers ({waiting or 'none yet'})", bound)
+        return _unprepared(pod, unprepared[0], events, bound)
+    text = f"it starts the containers ({_waiting(pod) or 'none yet'})"
+    no_cdi = any(each.lacks_cdi_device for each in waiting_containers(pod))
+    return Step("the kubelet", text, bound, remedy=SWITCH_CDI_ON if no_cdi else "")
+
+
+def _unprepared(pod: Object, claim: Object, events: Iterable[Object], since: str) -> Step:
+    condition = _not_ready(claim)
+    why = _newest(events, {"FailedPrepareDynamicResources"}) or str(condition.get("message", ""))
+    text = f"claim {claim['metadata']['name']} is not prepared yet{': ' if why else ''}{why}"
+    remedy = ""
+    if page := _OF_DEVICE.get(str(condition.get("reason"))):
+        owners = pod["metadata"].get("ownerReferences") or ()
+        owner = next((str(each["kind"]) for each in owners if each.get("controller")), "")
+        again = f"its {owner} makes another one" if owner else "create it again"
+        remedy = (
+            f"delete the pod, and {again}: the device takes no new claim for now, so that one gets "
+            f"another ({page})"
+        )
+    elif why:
+        remedy = (
+            "the kubelet tries again every 60 to 90 s; "
+            "docs/user/trouble.md#a-container-does-not-start says what the message means"
+        )
+    return Step(f"the agent of node {pods.node_name(pod)}", text, since, remedy=remedy)
+
+
+def _running(pod: Object, node: str, claims: Mapping[str, Object | None]) -> Step:
+    """A pod stays Running while one of its containers does not start again, and on a card that is
+    unhealthy."""
+    since = str((pod.get("status") or {}).get("startTime", ""))
+    waiting = list(waiting_containers(pod))
+    if not any(each.is_error for each in waiting):
+        messages = [_not_ready(each).get("message", "") for each in claims.values() if each]
+        problems = "; ".join(filter(None, messages))
+        if problems:
+            text = f"it runs on node {node}, but {problems}"
+            return Step("whoever looks after the node", text, since, remedy=_UNHEALTHY)
+        return Step("", f"it runs on node {node}", since)
+    text = f"it runs on node {node}, but a container of it does not: {_waiting(pod)}"
+    lost = any(each.lacks_cdi_device for each in waiting)
+    return Step("the kubelet", text, since, remedy=LOST_CDI_FILE if lost else "")
+
+
+def _waiting(pod: Object) -> str:
+    return ", ".join(map(str, waiting_containers(pod)))
 
 
 def _is_prepared(claim: Object) -> bool:
@@ -129,16 +200,39 @@ def _is_prepared(claim: Object) -> bool:
     return not results(claim) or (bool(ready) and all(ready))
 
 
-def _not_ready(claim: Object) -> str:
+def _not_ready(claim: Object) -> Mapping[str, Any]:
+    """The first condition of its devices that is not true; empty if there is none."""
     for each in (claim.get("status") or {}).get("devices") or ():
         for condition in each.get("conditions") or ():
             if condition["status"] != "True":
-                return str(condition.get("message", ""))
-    return ""
+                found: Mapping[str, Any] = condition
+                return found
+    return {}
 
 
-def waiting_containers(pod: Object) -> Iterator[tuple[str, str]]:
-    """Each container of the pod that waits, with the kubelet's reason."""
+@dataclass(frozen=True, slots=True)
+class WaitingContainer:
+    """A container that does not run, with the kubelet's reason and message."""
+
+    name: str
+    reason: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.reason}{': ' if self.message else ''}{self.message}"
+
+    @property
+    def is_error(self) -> bool:
+        return self.reason not in _STARTS
+
+    @property
+    def lacks_cdi_device(self) -> bool:
+        """containerd 2.4.2: ``CDI device injection failed: unresolvable CDI devices …``."""
+        return "CDI device" in self.message
+
+
+def waiting_containers(pod: Object) -> Iterator[WaitingContainer]:
+    """Each container of the pod that waits."""
     status = pod.get("status") or {}
     for each in (
         *(status.get("initContainerStatuses") or ()),
@@ -146,12 +240,14 @@ def waiting_containers(pod: Object) -> Iterator[tuple[str, str]]:
     ):
         waiting = (each.get("state") or {}).get("waiting")
         if waiting is not None:
-            yield each["name"], str(waiting.get("reason", ""))
+            reason, message = waiting.get("reason", ""), waiting.get("message", "")
+            yield WaitingContainer(each["name"], str(reason), str(message).rstrip("."))
 
 
-def _condition(pod: Object, kind: str) -> Mapping[str, Any]:
+def scheduled_condition(pod: Object) -> Mapping[str, Any]:
+    """The condition PodScheduled; empty where kube-scheduler has not tried the pod."""
     found = (pod.get("status") or {}).get("conditions") or ()
-    return next((each for each in found if each["type"] == kind), {})
+    return next((each for each in found if each["type"] == "PodScheduled"), {})
 
 
 def limits_of(pod: Object, names: Collection[str] = tuple(RESOURCES.values())) -> set[str]:
@@ -172,4 +268,5 @@ def has_gcus(pod: Object, claims: Mapping[str, Object | None]) -> bool:
 
 def _newest(events: Iterable[Object], reasons: set[str]) -> str:
     found = [each for each in events if each.get("reason") in reasons]
-    return str(found[-1].get("note", "")) if found else ""
+    # client-go puts this before an event that stands for several (tools/record/events_cache.go).
+    return str(found[-1].get("note", "")).removeprefix(_COMBINED) if found else ""

@@ -49,7 +49,7 @@ def test_what_else_is_wrong_with_such_cards_is_reported() -> None:
         "card-problem: node a, card 0000:01:00.0: foreign; held by default/one. docs/user/sharing"
     )
     assert of_lost.startswith(
-        "card-problem: node a, card 0000:02:00.0: unhealthy: lost. docs/user/health.md "
+        "card-problem: node a, card 0000:02:00.0: unhealthy: lost. docs/user/health.md#what-to-do"
     )
     assert of_node == MIGRATES
 
@@ -72,7 +72,7 @@ def test_partitions_of_others_without_a_plugin_are_named_card_by_card() -> None:
     [line] = found_in(found)
     assert line == (
         "card-problem: node a, card 0000:01:00.0: foreign. "
-        "docs/user/sharing.md#cards-that-others-use says what it means and what to do."
+        "docs/user/sharing.md#cards-that-others-use says what to do."
     )
     page = (CHECKOUT / "docs/user/sharing.md").read_text()
     assert "## Cards that others use" in page.splitlines()

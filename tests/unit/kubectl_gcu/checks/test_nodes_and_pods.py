@@ -35,9 +35,9 @@ def env(value: str) -> list[Object]:
     return [{"name": "main", "env": [{"name": "ENFLAME_VISIBLE_DEVICES", "value": value}]}]
 
 
-def waiting(**status: Any) -> Installation:
+def waiting(phase: str = "Pending", **status: Any) -> Installation:
     """A pod with a claim whose containers do not start."""
-    user = pod("user", phase="Pending")
+    user = pod("user", phase=phase)
     user["status"] |= status
     return with_pods(user, of=with_state(claims=(CLAIM,)))
 
@@ -72,6 +72,13 @@ FAULTS: dict[str, tuple[Installation, str]] = {
     "no CDI device": (
         waiting(containerStatuses=unready(CDI)),
         f"cdi-failed: pod default/user on node a: its container runtime finds no CDI device ({CDI}",
+    ),
+    "no CDI device any more": (
+        waiting("Running", containerStatuses=unready(CDI)),
+        (
+            "cdi-failed: pod default/user on node a: its container runtime finds no CDI device "
+            f"({CDI}). Delete the pod: the CDI file of its claim is gone (docs/user/health.md#when-"
+        ),
     ),
     "cards by a variable": (
         with_pods(pod("thief", containers=env("0,1"))),
@@ -124,6 +131,7 @@ def assigned() -> Object:
     "installation",
     [
         pytest.param(waiting(containerStatuses=unready("ErrImagePull")), id="another reason"),
+        pytest.param(waiting("Failed", containerStatuses=unready(CDI)), id="it has failed"),
         pytest.param(with_pods(pod("other", containers=env("none"))), id="no card by the variable"),
         pytest.param(with_pods(pod("other", node="b", containers=env("all"))), id="elsewhere"),
         pytest.param(

@@ -89,6 +89,15 @@ def node_of(name: str, ready: str) -> Object:
     return found
 
 
+def unknown_to_its_agent(started: str, phase: str = "Running") -> Installation:
+    """Its event of 11:30 names a claim; the pod that has it now started then."""
+    note = "containers use claims of which the agent's records were lost: default/one; a container"
+    user = pod("user", phase=phase)
+    user["status"]["startTime"] = started
+    told = event("GcuClaimsUnknown", note, kind="Node", name="a")
+    return replace(with_pods(user, of=with_state(claims=(CLAIM,))), events=(told,))
+
+
 FAULTS: dict[str, tuple[Installation, str]] = {
     "no controller": (
         with_state(pods=(part("agent", "a"),)),
@@ -100,11 +109,11 @@ FAULTS: dict[str, tuple[Installation, str]] = {
     ),
     "an agent that said why": (
         agent_that_reported("GcuServing", "GcuNotServing"),
-        "pod-not-ready: pod gcu/agent-a on node a: it is not ready (GcuNotServing says why). See ",
+        "pod-not-ready: pod gcu/agent-a on node a: it is not ready (GcuNotServing says why), and ",
     ),
     "an agent that served since": (
         agent_that_reported("GcuNotServing", "GcuServing"),
-        "pod-not-ready: pod gcu/agent-a on node a: it is not ready (Pending). See kubectl logs",
+        "pod-not-ready: pod gcu/agent-a on node a: it is not ready (Pending), and what depends ",
     ),
     "no lease": (
         replace(HEALTHY, leases={"gcu": None}),
@@ -194,6 +203,13 @@ FAULTS: dict[str, tuple[Installation, str]] = {
         with_pods(pod("user"), of=with_state(claims=(not_reported(),))),
         "not-reported: claim default/one: its pod runs, and the agent has not reported its devic",
     ),
+    "claims whose records are lost": (
+        unknown_to_its_agent("2026-01-02T11:00:00Z"),
+        (
+            "unknown-claims: node a: pods run with default/one, and its agent does not know these "
+            "claims, because its records were lost. The pods run and can end, but a container that "
+        ),
+    ),
     "devices that are another claim's": (
         with_pods(pod("user"), of=with_state(claims=(differently_reported(),))),
         "report-differs: claim default/one: its status has whole-0000-09-00-0, which it was not ",
@@ -228,6 +244,8 @@ def scheduler_allocates() -> Installation:
             with_pods(pod("user", phase="Pending"), of=with_state(claims=(not_reported(),))),
             id="a pod that starts",
         ),
+        pytest.param(unknown_to_its_agent("2026-01-02T11:31:00Z"), id="another pod since"),
+        pytest.param(unknown_to_its_agent("2026-01-02T11:00:00Z", "Succeeded"), id="it has ended"),
         pytest.param(scheduler_allocates(), id="kube-scheduler allocates"),
         pytest.param(replace(HEALTHY, objects={}, leases={}), id="what may not be read"),
         pytest.param(with_state(nodes=STATE.nodes[:1]), id="a node without cards"),

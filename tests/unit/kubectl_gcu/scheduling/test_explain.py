@@ -40,6 +40,7 @@ def test_the_allocator_says_what_each_node_lacks_and_which_claims_would_help() -
     assert found.verdict.helps == ("default/held", "default/other")
     assert list(lines(found)) == [
         "pod default/p",
+        "  asks:   1 of gcu.enflame.com",
         "  next:   the allocator",
         "  why:    2 cards: 1 held, 1 in shared mode; 1 requested",
         "  node:   a: 1 card: 1 held; 1 requested",
@@ -53,6 +54,7 @@ def test_what_never_fits_and_what_needs_several_ends() -> None:
     found = explained(cluster((RESOURCE_CLAIMS, eight), (PODS, pod("p", "c"))))
     assert found.verdict is not None
     assert "no card has more than 6" in found.verdict.reason
+    assert found.step.who == "a person: the end of other claims would not help"
     assert "ask for less" in list(lines(found))[-1]
     more = allocated("more", "b", "shared-0000-02-00-0", consumed={"slices": "1"})
     pinned = pod("p", "c", nodeSelector={"kubernetes.io/hostname": "b"})
@@ -69,6 +71,24 @@ def test_what_never_fits_and_what_needs_several_ends() -> None:
     )
     found = explained(server)
     assert "several claims" in list(lines(found))[-1]
+
+
+def test_the_end_of_a_pod_frees_what_none_of_its_claims_does() -> None:
+    shared = [
+        allocated(name, "b", "shared-0000-02-00-0", consumed={"slices": "2"}) for name in "xy"
+    ]
+    for each in shared:
+        each["status"]["reservedFor"] = [{"resource": "pods", "name": "user", "uid": "u"}]
+    server = Server(
+        *((RESOURCE_SLICES, each) for each in pool("b", [device("whole", 2), device("shared", 2)])),
+        *((DEVICE_CLASSES, each) for each in CLASSES.values()),
+        (NODES, node("b")),
+        *((RESOURCE_CLAIMS, each) for each in (*shared, claim("c"))),
+        (PODS, pod("p", "c")),
+    )
+    assert list(lines(explained(server)))[-1] == (
+        "  help:   it fits when any one of these pods ends: default/user"
+    )
 
 
 def test_what_fits_now_and_a_claim_that_cannot_be_read() -> None:
@@ -89,7 +109,8 @@ def test_a_configuration_that_is_refused() -> None:
     opaque = {"driver": "gcu.enflame.com", "parameters": parameters}
     wrong["spec"]["devices"]["config"] = [{"opaque": opaque}]
     found = explained(cluster((RESOURCE_CLAIMS, wrong), (PODS, pod("p", "c"))))
-    _, _, why, help_ = lines(found)
+    _, _, next_, why, help_ = lines(found)
+    assert next_ == "  next:   a person: the end of other claims would not help"
     assert "of claim default/c is not understood: cores: it is 1 to 99" in why
     assert help_.startswith("  help:   correct the field: in a DeviceClass in place; else in a new")
 
@@ -127,7 +148,10 @@ def test_a_claim_that_this_driver_does_not_allocate() -> None:
     assert (found.verdict, found.step.who, found.step.text) == (
         None,
         "whoever creates DeviceClasses, or the pod's author",
-        "the DeviceClass nobody.example.com does not exist",
+        (
+            "the DeviceClass nobody.example.com does not exist; there are drs-gcu.enflame.com, "
+            "gcu.enflame.com, part-gcu.enflame.com, shared-gcu.enflame.com"
+        ),
     )
     theirs = {"metadata": {"name": "nobody.example.com"}, "spec": {}}
     server = cluster((RESOURCE_CLAIMS, wanted), (PODS, pod("p", "c")), (DEVICE_CLASSES, theirs))
@@ -135,16 +159,19 @@ def test_a_claim_that_this_driver_does_not_allocate() -> None:
     assert (found.verdict, found.step.who) == (None, "the allocator of another driver")
 
 
-def test_more_urgent_pods_are_counted() -> None:
+def test_more_urgent_pods_are_named() -> None:
     urgent = pod("urgent", "u", priority=5)
     server = cluster(
         *((RESOURCE_CLAIMS, claim(name)) for name in ("c", "u")),
         *((PODS, each) for each in (pod("p", "c"), urgent)),
     )
-    assert (explained(server).before, explained(server, "urgent").before) == (1, 0)
+    assert (explained(server).before, explained(server, "urgent").before) == (
+        ("default/urgent",),
+        (),
+    )
 
 
-def test_pods_that_wait_for_another_driver_are_not_counted() -> None:
+def test_pods_that_wait_for_another_driver_are_not_named() -> None:
     theirs = {"metadata": {"name": "gpu.example.com"}, "spec": {}}
     server = cluster(
         (DEVICE_CLASSES, theirs),
@@ -153,7 +180,7 @@ def test_pods_that_wait_for_another_driver_are_not_counted() -> None:
         (PODS, pod("p", "c")),
         (PODS, pod("urgent", "u", priority=5)),
     )
-    assert explained(server).before == 0
+    assert explained(server).before == ()
 
 
 def test_without_rights_it_is_the_controllers_event_and_no_other_tenant() -> None:

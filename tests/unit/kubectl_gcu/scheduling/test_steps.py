@@ -43,15 +43,37 @@ def deleting() -> Object:
     return found
 
 
+def starting(phase: str, reason: str, message: str = "") -> Object:
+    waiting = {"reason": reason, "message": message}
+    container = {"name": "main", "state": {"waiting": waiting}}
+    return pod("p", "c", status={"phase": phase, "containerStatuses": [container]}, **BOUND)
+
+
+COMBINED = "(combined from similar events): "
+CDI = "CDI device injection failed: unresolvable CDI devices gcu.enflame.com/claim=x"
+
+EXCEEDED = (
+    'PodResourceClaim gcu: create ResourceClaim : resourceclaims.resource.k8s.io "p-gcu-6vcl8" is '
+    "forbidden: exceeded quota: claims, requested: count/resourceclaims.resource.k8s.io=1, used: "
+    "count/resourceclaims.resource.k8s.io=1, limited: count/resourceclaims.resource.k8s.io=1"
+)
+
 CAUSES: dict[str, tuple[Object, Object | None, Sequence[Object], str, str]] = {
     "no devices": (
         pod("p", "c"),
         claim("c"),
-        [event(NOT_ALLOCATED, "old"), event(NOT_ALLOCATED, "1 card: 1 held as a whole")],
+        [event(NOT_ALLOCATED, "old"), event(NOT_ALLOCATED, f"{COMBINED}1 card: 1 held as a whole")],
         "the allocator",
         "1 card: 1 held as a whole",
     ),
     "no such claim": (pod("p", "c"), None, [], "whoever creates the claim", "does not exist"),
+    "a quota": (
+        templated(),
+        None,
+        [event("FailedResourceClaimCreation", EXCEEDED)],
+        "whoever sets the namespace's quotas, or has claims in it",
+        f"ResourceClaimTemplate t: {EXCEEDED}",
+    ),
     "no template": (
         templated(),
         None,
@@ -145,6 +167,27 @@ CAUSES: dict[str, tuple[Object, Object | None, Sequence[Object], str, str]] = {
         "",
         "runs on node a",
     ),
+    "a container that does not start again": (
+        starting("Running", "CreateContainerError", CDI),
+        prepared(allocated("c", "a", "whole-0000-01-00-0"), "True"),
+        [],
+        "the kubelet",
+        f"it runs on node a, but a container of it does not: main: CreateContainerError: {CDI}",
+    ),
+    "its card": (
+        pod("p", "c", status={"phase": "Running"}, **BOUND),
+        prepared(allocated("c", "a", "whole-0000-01-00-0"), "False", "efsmi hangs"),
+        [],
+        "whoever looks after the node",
+        "it runs on node a, but efsmi hangs",
+    ),
+    "nothing: an image is pulled beside others": (
+        starting("Running", "ContainerCreating"),
+        prepared(allocated("c", "a", "whole-0000-01-00-0"), "True"),
+        [],
+        "",
+        "runs on node a",
+    ),
     "nothing: it has ended": (pod("p", "c", status={"phase": "Failed"}), None, [], "", "has ended"),
 }
 
@@ -158,6 +201,7 @@ def test_a_step(
     assert step.who.endswith(who)
     assert bool(step.who) == bool(who)
     assert text in step.text
+    assert COMBINED not in step.text
     assert step.waits_for_devices == (who == "the allocator")
 
 
@@ -187,3 +231,65 @@ def test_limits_that_were_left_alone_where_the_driver_serves_claims(
     found["spec"]["schedulerName"] = scheduler
     step = step_of(found, {}, [], serves_claims=True)
     assert (step.who, step.text) == (who, text)
+
+
+@pytest.mark.parametrize(
+    ("found", "remedy"),
+    [
+        (starting("Running", "CreateContainerError", CDI), "delete the pod: the CDI file of its "),
+        (starting("Running", "CrashLoopBackOff", "back-off 5m0s"), ""),
+        (starting("Pending", "CreateContainerError", CDI), "switch CDI on in the runtime, and "),
+    ],
+)
+def test_what_helps_where_a_container_does_not_start(found: Object, remedy: str) -> None:
+    its = prepared(allocated("c", "a", "whole-0000-01-00-0"), "True")
+    step = step_of(found, {"c": its}, [], serves_claims=True)
+    assert step.remedy.startswith(remedy)
+    assert bool(step.remedy) == bool(remedy)
+
+
+def test_what_helps_where_a_quota_is_used_up() -> None:
+    step = step_of(
+        templated(),
+        {"c": None},
+        [event("FailedResourceClaimCreation", EXCEEDED)],
+        serves_claims=True,
+    )
+    assert step.remedy == (
+        "end a pod whose claims count in the ResourceQuota claims, or ask the administrator for a "
+        "larger one (docs/user/quota.md#quotas)"
+    )
+
+
+def owned_by(kind: str) -> Object:
+    found = pod("p", "c", **BOUND)
+    found["metadata"]["ownerReferences"] = [{"kind": kind, "name": "o", "controller": True}]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("found", "condition", "remedy"),
+    [
+        (owned_by("Job"), "PrepareFailed", "delete the pod, and its Job makes another one: the "),
+        (pod("p", "c", **BOUND), "PrepareFailed", "delete the pod, and create it again: the "),
+        (pod("p", "c", **BOUND), "CardUnhealthy", "delete the pod, and create it again: the "),
+        (
+            pod("p", "c", **BOUND),
+            "OfANewerAgent",
+            "the kubelet tries again every 60 to 90 s; docs/",
+        ),
+    ],
+)
+def test_what_helps_where_a_claim_cannot_be_prepared(
+    found: Object, condition: str, remedy: str
+) -> None:
+    its = prepared(allocated("c", "a", "whole-0000-01-00-0"), "False", "efsmi ended with 1")
+    its["status"]["devices"][0]["conditions"][0]["reason"] = condition
+    step = step_of(found, {"c": its}, [], serves_claims=True)
+    assert step.remedy.startswith(remedy)
+
+
+def test_a_claim_that_is_only_not_prepared_yet_needs_nothing() -> None:
+    its = allocated("c", "a", "whole-0000-01-00-0")
+    step = step_of(pod("p", "c", **BOUND), {"c": its}, [], serves_claims=True)
+    assert (step.who, step.remedy) == ("the agent of node a", "")

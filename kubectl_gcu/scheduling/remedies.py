@@ -1,0 +1,64 @@
+"""What helps a pod that no claim's end would help, by what was counted. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from controller.allocator.nodes.signature import Verdict
+from dra_driver.model.claims.claim import Object
+
+_TAINTED: Final = f"{Verdict.TAINTED} "
+# What only a person, or time, ends; by the words of controller/allocator/diagnosis.py.
+PAGES: Final = {
+    "unhealthy": "docs/user/health.md#what-to-do-with-an-unhealthy-card",
+    f"{_TAINTED}gcu.enflame.com/failing": "docs/user/health.md#when-a-device-cannot-be-prepared",
+    f"{_TAINTED}gcu.enflame.com/foreign": "docs/user/sharing.md#cards-that-others-use",
+    f"{_TAINTED}gcu.enflame.com/changing": "docs/user/sharing.md#what-cards-are-offered-as",
+}
+
+
+def when_all_claims_ended(counts: Sequence[Counter[str]]) -> str:
+    """`counts` has for each request how many cards would be free, too small, unhealthy, …"""
+    lacking = [each for each in counts if not each[Verdict.FREE]] or counts
+    if not all(each.total() for each in lacking):
+        return (
+            "the end of all claims would not help: correct the DeviceClass or the selectors of the "
+            "request, which select no device"
+        )
+    found = sum(lacking, start=Counter[str]())
+    broken = {
+        word: count
+        for word, count in found.items()
+        if word == "unhealthy" or word.startswith(_TAINTED)
+    }
+    text = ", ".join(
+        f"{count} {word}{f' ({PAGES[word]})' if word in PAGES else ''}"
+        for word, count in sorted(broken.items())
+    )
+    if not broken:
+        return "ask for less: the end of all claims would not help"
+    if broken.keys() == found.keys():
+        return (
+            "neither the end of claims nor a smaller request would help: of the cards that the "
+            f"request selects, {text}; the node's administrator can end that"
+        )
+    return (
+        "ask for less, as the end of all claims would not help; or let the node's administrator "
+        f"end what keeps cards from being used: {text}"
+    )
+
+
+def without_node_constraints(pod: Object) -> tuple[Object, str]:
+    """The pod without what its author wrote about nodes, and in words what that was; empty if it
+    was nothing."""
+    spec = dict(pod["spec"])
+    affinity = spec.get("affinity") or {}
+    said = []
+    if spec.pop("nodeSelector", None):
+        said.append("nodeSelector")
+    if affinity.get("nodeAffinity"):
+        said.append("node affinity")
+        spec["affinity"] = {key: affinity[key] for key in affinity if key != "nodeAffinity"}
+    return pod | {"spec": spec}, " and ".join(said)

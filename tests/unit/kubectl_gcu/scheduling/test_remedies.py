@@ -1,0 +1,168 @@
+"""What `kubectl gcu explain` says that helps, where the end of no single claim does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dra_driver.kube.resources import (
+    DEVICE_CLASSES,
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+)
+from dra_driver.model.claims.claim import Object
+from kubectl_gcu.scheduling import remedies
+from kubectl_gcu.scheduling.explain import explain_pod
+from tests.generated_docs import CHECKOUT
+from tests.unit.controller.allocator.build import (
+    CLASSES,
+    UNHEALTHY,
+    allocated,
+    claim,
+    device,
+    pool,
+    request,
+)
+from tests.unit.controller.world import node, pod
+from tests.unit.kubectl_gcu.server import Server, cluster
+
+HEALTH = "docs/user/health.md#what-to-do-with-an-unhealthy-card"
+UNUSABLE = "neither the end of claims nor a smaller request would help: of the cards that the "
+ADMINISTRATOR = "the node's administrator can end that"
+FAILING = {"key": "gcu.enflame.com/failing", "effect": "NoSchedule"}
+SELECTED = 'device.attributes["gcu.enflame.com"].card == "{}"'
+
+
+@pytest.mark.parametrize(
+    ("taints", "wanted", "remedy"),
+    [
+        pytest.param(
+            [[UNHEALTHY]],
+            request(),
+            f"{UNUSABLE}request selects, 1 unhealthy ({HEALTH}); {ADMINISTRATOR}",
+            id="unhealthy",
+        ),
+        pytest.param(
+            [[FAILING]],
+            request(),
+            (
+                f"{UNUSABLE}request selects, 1 tainted gcu.enflame.com/failing "
+                f"(docs/user/health.md#when-a-device-cannot-be-prepared); {ADMINISTRATOR}"
+            ),
+            id="failing",
+        ),
+        pytest.param(
+            [[UNHEALTHY], []],
+            request(selector=SELECTED.format("0000:01:00.0")),
+            f"{UNUSABLE}request selects, 1 unhealthy ({HEALTH}); {ADMINISTRATOR}",
+            id="the one that it names",
+        ),
+        pytest.param(
+            [[UNHEALTHY], []],
+            request(count=2),
+            (
+                "ask for less, as the end of all claims would not help; or let the node's "
+                "administrator end what keeps cards from being used: 1 unhealthy "
+                "(docs/user/health.md#what-to-do-with-an-unhealthy-card)"
+            ),
+            id="too few",
+        ),
+        pytest.param(
+            [[], []],
+            request(count=3),
+            "ask for less: the end of all claims would not help",
+            id="too many",
+        ),
+        pytest.param(
+            [[]],
+            request(selector=SELECTED.format("0000:77:00.0")),
+            (
+                "the end of all claims would not help: correct the DeviceClass or the selectors of "
+                "the request, which select no device"
+            ),
+            id="none",
+        ),
+    ],
+)
+def test_what_helps_where_no_claims_end_does(
+    taints: list[list[Object]], wanted: Object, remedy: str
+) -> None:
+    cards = [device("whole", bus, taints=each) for bus, each in enumerate(taints, start=1)]
+    held = [
+        (RESOURCE_CLAIMS, allocated(f"held-{bus}", "a", f"whole-0000-{bus:02}-00-0"))
+        for bus, _ in enumerate(taints, start=1)
+    ]
+    server: Any = Server(
+        *((RESOURCE_SLICES, each) for each in pool("a", cards)),
+        *((DEVICE_CLASSES, each) for each in CLASSES.values()),
+        *held,
+        (NODES, node("a")),
+        (RESOURCE_CLAIMS, claim("c", [wanted])),
+        (PODS, pod("p", "c")),
+    )
+    verdict = explain_pod(server, "default", "p").verdict
+    assert verdict is not None
+    assert verdict.remedy == remedy
+
+
+AFFINITY = {
+    "nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [
+                {"matchExpressions": [{"key": "use", "operator": "In", "values": ["a"]}]}
+            ]
+        }
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("spec", "help_"),
+    [
+        pytest.param(
+            {"nodeSelector": {"use": "a"}},
+            "1 other node that the pod's nodeSelector excludes has what it asks for",
+            id="nodeSelector",
+        ),
+        pytest.param(
+            {"affinity": AFFINITY},
+            "1 other node that the pod's node affinity excludes has what it asks for",
+            id="affinity",
+        ),
+        pytest.param(
+            {"nodeSelector": {"use": "nothing"}},
+            (
+                "no claim's end helps: change what keeps the pod from every node; 1 other node "
+                "that the pod's nodeSelector excludes has what it asks for"
+            ),
+            id="no node",
+        ),
+        pytest.param({"affinity": {"podAffinity": {}}}, "", id="none of nodes"),
+    ],
+)
+def test_nodes_that_the_pods_own_constraints_exclude(spec: Object, help_: str) -> None:
+    """Node c has a free card, node a has none, and node d has an unhealthy one."""
+    labelled = node("a")
+    labelled["metadata"]["labels"] = {"use": "a"}
+    server = cluster(
+        (NODES, labelled),
+        *((NODES, node(name)) for name in "cd"),
+        *((RESOURCE_SLICES, each) for each in pool("c", [device("whole", 3)])),
+        *((RESOURCE_SLICES, each) for each in pool("d", [device("whole", 4, taints=[UNHEALTHY])])),
+        (RESOURCE_CLAIMS, claim("c")),
+        (PODS, pod("p", "c", **spec)),
+    )
+    verdict = explain_pod(server, "default", "p").verdict
+    assert verdict is not None
+    assert verdict.remedy == help_
+
+
+def test_the_pages_that_are_named_exist() -> None:
+    for page in remedies.PAGES.values():
+        path, _, anchor = page.partition("#")
+        text = (CHECKOUT / path).read_text(encoding="utf-8")
+        headings = {line.lstrip("# ").lower().replace(" ", "-") for line in text.splitlines()}
+        assert not anchor or anchor in headings
