@@ -12,7 +12,6 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TextIO
@@ -98,7 +97,7 @@ def _explain(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
     if options.output == "table":
         out.writelines(f"{output.plain(line)}\n" for each in found for line in lines(each))
     else:
-        out.write(output.as_text(options.output, [asdict(each) for each in found]))
+        out.write(output.as_text(options.output, [output.as_object(each) for each in found]))
     for each in found:
         if each.missing:
             _say(f"warning: {each.missing}", errors)
@@ -118,7 +117,7 @@ def _doctor(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
         text = [str(each) for each in found] or ["nothing is wrong that can be seen"]
         out.writelines(f"{output.plain(line)}\n" for line in text)
     else:
-        out.write(output.as_text(options.output, [asdict(each) for each in found]))
+        out.write(output.as_text(options.output, [output.as_object(each) for each in found]))
     if found:
         return WRONG
     return PARTIAL if missing else 0
@@ -151,7 +150,7 @@ def _show_plan(
         totals = Totals.of(card for node in left for card in node.cards)
         out.write(f"then: {output.totals_text(totals)}\n{planner.packing}\n")
     else:
-        data = {"pods": [asdict(each) for each in pods], "left": output.as_data(left, ())}
+        data = {"pods": [output.as_object(each) for each in pods], "left": output.as_data(left, ())}
         out.write(output.as_text(options.output, data))
     return 0 if all(each.fits for each in pods) else WAITS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields, is_dataclass
 from itertools import chain
 from typing import Any, Final
 
@@ -176,6 +176,18 @@ def _card_data(card: CardView) -> dict[str, Any]:
             for each in card.holders
         ],
     }
+
+
+def as_object(found: Any) -> Any:
+    """A dataclass as a dictionary for `as_text`, its fields named as Kubernetes names fields."""
+    if is_dataclass(found):
+        return {_camel(each.name): as_object(getattr(found, each.name)) for each in fields(found)}
+    return [as_object(each) for each in found] if isinstance(found, tuple) else found
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
 
 
 def as_text(form: str, data: Any) -> str:

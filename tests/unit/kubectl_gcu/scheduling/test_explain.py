@@ -249,6 +249,8 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     code, out, _ = run("claim", "c", "--output=json")
     [found] = json.loads(out)
     assert (code, found["step"]["who"], found["verdict"]["node"]) == (WAITS, "the allocator", "")
+    assert found["step"]["waitsForDevices"] is True
+    assert found["verdict"]["byNode"].keys() == {"a", "b"}
     assert run("claim", "unused")[:2] == (
         0,
         "no pod uses the claim; it is allocated for the first pod that does\n",
