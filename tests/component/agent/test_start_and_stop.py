@@ -94,7 +94,7 @@ def test_a_second_attempt_to_recover_knows_what_the_journal_lost(node: Node) -> 
 
 
 @pytest.mark.parametrize(
-    ("lost", "told"),
+    ("lost", "reported"),
     [
         (
             ("state",),
@@ -107,7 +107,7 @@ def test_a_second_attempt_to_recover_knows_what_the_journal_lost(node: Node) -> 
     ids=["the journal", "the journal and the CDI files", "the CDI files", "nothing"],
 )
 def test_a_journal_that_is_rebuilt_from_cdi_files_is_told(
-    node: Node, lost: Sequence[str], told: list[str]
+    node: Node, lost: Sequence[str], reported: list[str]
 ) -> None:
     node.started()
     fake_kubelet.prepare_v1(node.sockets.service, node.api.add("one", card=0))
@@ -117,7 +117,7 @@ def test_a_journal_that_is_rebuilt_from_cdi_files_is_told(
     agent, recorder = node.agent(), ListRecorder()
     agent._cards.refresh()
     replace(agent._bring_up, event_reporter=EventReporter(recorder, "n")).recover()
-    assert [line.partition("; ")[0] for line in recorder.lines] == told
+    assert [line.partition("; ")[0] for line in recorder.lines] == reported
 
 
 def test_a_kubelet_whose_folders_come_late_is_waited_for(node: Node) -> None:

@@ -33,7 +33,7 @@ ONE, TWO = str(address(1)), str(address(2))
 
 
 @pytest.mark.parametrize(
-    ("told", "bound", "left"),
+    ("reported", "bound", "left"),
     [
         (card(1), pod("a", {SHARED: 2}, on="n", cards=ONE), 4),
         (card(1, Mode.SHARED, hold("a", 2)), pod("a", {SHARED: 2}, on="n", cards=ONE), 4),
@@ -62,27 +62,27 @@ ONE, TWO = str(address(1)), str(address(2))
         (card(1), pod("a", {SHARED: 2}, on="n", cards=ONE, phase="Failed"), 6),
     ],
     ids=[
-        "bound by us, not told yet",
-        "bound by us, and told",
-        "bound past us, and told",
-        "its second container not told yet",
-        "told elsewhere than hinted",
+        "bound by us, not reported yet",
+        "bound by us, and reported",
+        "bound past us, and reported",
+        "its second container not reported yet",
+        "reported elsewhere than hinted",
         "an init container's rest, which nobody tells",
-        "told of nobody, as much as it asks",
-        "told of nobody, and not as much as it asks",
-        "told of nobody, and bound past us",
-        "told of nobody, one of its two containers",
+        "reported of nobody, as much as it asks",
+        "reported of nobody, and not as much as it asks",
+        "reported of nobody, and bound past us",
+        "reported of nobody, one of its two containers",
         "beside another pod",
         "on another node",
         "in another mode",
         "whole",
         "nothing of ours",
         "not bound",
-        "ended before it was told",
+        "ended before it was reported",
     ],
 )
-def test_what_is_held_beside_a_pod(told: NodeCard, bound: Object, left: int) -> None:
-    assert slices_left(view(node("n", told), bound)) == left
+def test_what_is_held_beside_a_pod(reported: NodeCard, bound: Object, left: int) -> None:
+    assert slices_left(view(node("n", reported), bound)) == left
 
 
 def test_a_pod_bound_past_us_keeps_the_node_until_it_is_told() -> None:
@@ -105,8 +105,8 @@ def test_where_the_rest_of_a_pod_counts_that_came_to_another_card(
     """Its first container has two slices of card 1; it was placed on card 2."""
     bound = pod("a", {SHARED: 2}, {SHARED: 1}, on="n", cards=TWO)
     ended = pod("ended", {SHARED: 2}, on="n", phase="Failed")
-    told = node("n", card(1, Mode.SHARED, hold("a", 2), *others), card(2))
-    assert slices_left(view(told, bound, ended)) == left
+    reported = node("n", card(1, Mode.SHARED, hold("a", 2), *others), card(2))
+    assert slices_left(view(reported, bound, ended)) == left
 
 
 def test_what_is_told_of_nobody_is_no_pods_that_was_placed_elsewhere() -> None:
@@ -142,8 +142,8 @@ def test_cards_of_a_pod_that_are_told_one_after_the_other(first: Hold) -> None:
 def test_what_an_ended_pod_held_is_free_in_the_same_mode_only(
     end: Callable[[ExtenderCache], None],
 ) -> None:
-    told = node("n", card(1, Mode.SHARED, hold("a", 2)))
-    found = view(told, pod("a", {SHARED: 2}, on="n", cards=ONE))
+    reported = node("n", card(1, Mode.SHARED, hold("a", 2)))
+    found = view(reported, pod("a", {SHARED: 2}, on="n", cards=ONE))
     end(found)
     assert slices_left(found) == 6
     refused = filter_nodes(found, Policy(), pod("p", {DRS: 1}), ["n"])
@@ -222,9 +222,9 @@ def test_kinds_of_cards_are_of_the_nodes_with_the_labels() -> None:
     found = ExtenderCache()
 
     def put(name: str, pool: str, *cards: NodeCard) -> None:
-        told = node(name, *cards)
-        told["metadata"]["labels"] = {"pool": pool}
-        found.put_node(told)
+        reported = node(name, *cards)
+        reported["metadata"]["labels"] = {"pool": pool}
+        found.put_node(reported)
 
     four = card(3, slices=4)
     put("a", "x", card(1), card(2))

@@ -94,8 +94,8 @@ def unknown_to_its_agent(started: str, phase: str = "Running") -> Installation:
     note = "containers use claims of which the agent's records were lost: default/one; a container"
     user = pod("user", phase=phase)
     user["status"]["startTime"] = started
-    told = event("GcuClaimsUnknown", note, kind="Node", name="a")
-    return replace(with_pods(user, of=with_state(claims=(CLAIM,))), events=(told,))
+    reported = event("GcuClaimsUnknown", note, kind="Node", name="a")
+    return replace(with_pods(user, of=with_state(claims=(CLAIM,))), events=(reported,))
 
 
 FAULTS: dict[str, tuple[Installation, str]] = {

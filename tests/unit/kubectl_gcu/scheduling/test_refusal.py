@@ -46,7 +46,7 @@ def test_what_is_against_nodes(message: str, words: str) -> None:
     assert against_nodes(message) == words
 
 
-def told(note: str, minute: int) -> Object:
+def failed_scheduling(note: str, minute: int) -> Object:
     return {
         "metadata": {"name": f"p.{minute}"},
         "reason": "FailedScheduling",
@@ -59,8 +59,11 @@ def told(note: str, minute: int) -> Object:
 @pytest.mark.parametrize(
     ("events", "said"),
     [
-        ([told(CPU, 1), told(CLAIMS, 2)], f"kube-scheduler at 2026-01-01T00:01:00Z: {CPU}"),
-        ([told(CLAIMS, 2)], f"kube-scheduler: {CPU}"),
+        (
+            [failed_scheduling(CPU, 1), failed_scheduling(CLAIMS, 2)],
+            f"kube-scheduler at 2026-01-01T00:01:00Z: {CPU}",
+        ),
+        ([failed_scheduling(CLAIMS, 2)], f"kube-scheduler: {CPU}"),
         ([], f"kube-scheduler: {CPU}"),
     ],
 )
@@ -75,8 +78,8 @@ def refused(asked: str) -> list[str]:
     server = cluster(
         (RESOURCE_CLAIMS, wanted),
         (PODS, pod("p", "c")),
-        (EVENTS, told(f"{CPU}.{PREEMPTION}", 1)),
-        (EVENTS, told(CLAIMS, 2)),
+        (EVENTS, failed_scheduling(f"{CPU}.{PREEMPTION}", 1)),
+        (EVENTS, failed_scheduling(CLAIMS, 2)),
     )
     return list(lines(explain_pod(server, "default", "p")))
 
@@ -108,7 +111,7 @@ def test_it_is_said_until_kube_scheduler_has_tried_the_pod_again() -> None:
     server = cluster(
         (RESOURCE_CLAIMS, allocated("c", "b", "shared-0000-02-00-0", consumed={"slices": "1"})),
         (PODS, pod("p", "c", status=status)),
-        (EVENTS, told(f"{CPU}.{PREEMPTION}", 1)),
+        (EVENTS, failed_scheduling(f"{CPU}.{PREEMPTION}", 1)),
     )
     assert list(lines(explain_pod(server, "default", "p"))) == [
         "pod default/p",

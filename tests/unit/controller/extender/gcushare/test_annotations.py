@@ -72,7 +72,7 @@ DIVIDED = {
     ids=[
         "slices",
         "an instance",
-        "an instance that is not told of",
+        "an instance that is not reported of",
         "one container of two",
         "others",
         "a whole card",
@@ -117,12 +117,12 @@ def test_a_pod_keeps_the_numbers_of_a_card_that_is_gone() -> None:
         ({SHARED: 2}, {"cpu": 1}, [], None),
     ],
     ids=[
-        "told as the init container's",
-        "told as the later one's",
+        "reported as the init container's",
+        "reported as the later one's",
         "a part of it is handed on",
         "all of it is handed on, and more is given",
         "an init container alone asks",
-        "an init container alone asks, and is not told of",
+        "an init container alone asks, and is not reported of",
     ],
 )
 def test_what_an_init_container_hands_on(
