@@ -243,21 +243,31 @@ def test_a_stop_waits_for_no_stream(plugin: KubeletPlugin, sockets: Sockets) -> 
     assert not stopping.is_alive()
 
 
-def test_the_health_is_told_again_when_another_agent_leaves(root: Path, handler: Handler) -> None:
-    """The kubelet forgets then what both have told it."""
+def test_the_health_is_sent_again_when_another_agent_leaves(
+    root: Path, handler: Handler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kubelet forgets then what both have sent, perhaps a little later: so it is sent twice.
+    Two changes that come at once are one list."""
     for folder in ("plugins", "plugins_registry"):
         (root / folder).mkdir()
     one, other = (Sockets.of(root, uid) for uid in ("pod-one", "pod-two"))
     plugin = KubeletPlugin(handler, list, one, Observer(), check_every=0.01)
     leaver = KubeletPlugin(handler, list, other, Observer())
     plugin._broadcaster._resend = None  # it does not come by itself
+    changes, wake = threading.Semaphore(0), plugin._broadcaster.wake
+
+    def counted() -> None:
+        wake()
+        changes.release()
+
+    monkeypatch.setattr(plugin._broadcaster, "wake", counted)
     leaver.start()
     plugin.start()
     with fake_kubelet.watch_v1alpha1(one.service) as lists:
         next(lists)
         leaver.stop(grace=0)
         next(lists)
-        next(lists)
+        assert all(changes.acquire(timeout=60) for _ in range(2))
     plugin.stop(grace=1)
 
 
