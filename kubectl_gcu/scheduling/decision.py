@@ -37,6 +37,7 @@ from kubectl_gcu.scheduling.packing import configured_packing
 from kubectl_gcu.scheduling.remedies import when_all_claims_ended, without_node_constraints
 
 _NEWEST: Final = 2**63  # a version that no server has given yet
+_MOST_NAMED: Final = 3
 _MOST_TRIED: Final = 500  # claims; each costs a decision
 
 
@@ -117,7 +118,12 @@ class LiveAllocator:
             return ""
         count = "1 other node" if len(fit) == 1 else f"{len(fit)} other nodes"
         has = "has" if len(fit) == 1 else "have"
-        return f"{count} that the pod's {constraints} excludes {has} what it asks for"
+        names = list(state.numbers.names(sum(1 << number for number in fit)))
+        more = ", …" if len(names) > _MOST_NAMED else ""
+        return (
+            f"{count} that the pod's {constraints} excludes {has} what it asks for: "
+            f"{', '.join(names[:_MOST_NAMED])}{more}"
+        )
 
     def _with_remedy(
         self, verdict: Verdict, wanted: list[ClaimRequest], nodes: FeasibleNodes

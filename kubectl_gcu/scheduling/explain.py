@@ -90,7 +90,9 @@ def explain_pod(api: Api, namespace: str, name: str) -> Explanation:
     if verdict is None:
         return Explanation(full_name, _of_other_driver(step, present, objects[DEVICE_CLASSES]))
     if verdict.needs_person:
-        step = replace(step, who="a person: the end of other claims would not help")
+        step = replace(
+            step, who="the pod's author or an administrator: the end of other claims would not help"
+        )
     before = _before(pod, objects, allocator)
     return Explanation(
         full_name, step, verdict, before, refusal=refused, asks=asked(present.values())

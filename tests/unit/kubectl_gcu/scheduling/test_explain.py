@@ -54,7 +54,10 @@ def test_what_never_fits_and_what_needs_several_ends() -> None:
     found = explained(cluster((RESOURCE_CLAIMS, eight), (PODS, pod("p", "c"))))
     assert found.verdict is not None
     assert "no card has more than 6" in found.verdict.reason
-    assert found.step.who == "a person: the end of other claims would not help"
+    assert (
+        found.step.who
+        == "the pod's author or an administrator: the end of other claims would not help"
+    )
     assert "ask for less" in list(lines(found))[-1]
     more = allocated("more", "b", "shared-0000-02-00-0", consumed={"slices": "1"})
     pinned = pod("p", "c", nodeSelector={"kubernetes.io/hostname": "b"})
@@ -110,7 +113,10 @@ def test_a_configuration_that_is_refused() -> None:
     wrong["spec"]["devices"]["config"] = [{"opaque": opaque}]
     found = explained(cluster((RESOURCE_CLAIMS, wrong), (PODS, pod("p", "c"))))
     _, _, next_, why, help_ = lines(found)
-    assert next_ == "  next:   a person: the end of other claims would not help"
+    assert (
+        next_
+        == "  next:   the pod's author or an administrator: the end of other claims would not help"
+    )
     assert "of claim default/c is not understood: cores: it is 1 to 99" in why
     assert help_.startswith("  help:   correct the field: in a DeviceClass in place; else in a new")
 

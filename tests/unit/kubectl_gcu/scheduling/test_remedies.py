@@ -124,19 +124,19 @@ AFFINITY = {
     [
         pytest.param(
             {"nodeSelector": {"use": "a"}},
-            "1 other node that the pod's nodeSelector excludes has what it asks for",
+            "1 other node that the pod's nodeSelector excludes has what it asks for: c",
             id="nodeSelector",
         ),
         pytest.param(
             {"affinity": AFFINITY},
-            "1 other node that the pod's node affinity excludes has what it asks for",
+            "1 other node that the pod's node affinity excludes has what it asks for: c",
             id="affinity",
         ),
         pytest.param(
             {"nodeSelector": {"use": "nothing"}},
             (
                 "no claim's end helps: change what keeps the pod from every node; 1 other node "
-                "that the pod's nodeSelector excludes has what it asks for"
+                "that the pod's nodeSelector excludes has what it asks for: c"
             ),
             id="no node",
         ),
