@@ -200,7 +200,7 @@ def lines(explanation: Explanation) -> Iterator[str]:
     yield f"pod {explanation.pod}"
     if explanation.asks:
         yield f"  asks:   {explanation.asks}"
-    yield f"  next:   {step.who or 'nobody has to do anything'}"
+    yield f"  next:   {_next(explanation)}"
     yield f"  why:    {verdict.reason if verdict and verdict.reason else step.text}"
     if step.since:
         yield f"  since:  {step.since}"
@@ -214,6 +214,13 @@ def lines(explanation: Explanation) -> Iterator[str]:
         yield from _verdict_lines(verdict, refused=bool(explanation.refusal))
         if explanation.before:
             yield f"  before: these waiting pods are more urgent: {_some(explanation.before)}"
+
+
+def _next(explanation: Explanation) -> str:
+    who = explanation.step.who or "nobody has to do anything"
+    if explanation.refusal and explanation.step.waits_for_devices:
+        who += ", and a person: kube-scheduler lacks something that is no GCU"
+    return who
 
 
 def _verdict_lines(verdict: Verdict, *, refused: bool) -> Iterator[str]:

@@ -92,6 +92,8 @@ def test_devices_that_are_there_do_not_help_where_cpu_is_missing() -> None:
 
 def test_it_is_said_beside_what_the_allocator_says() -> None:
     found = refused("5")
+    lacks = "kube-scheduler lacks something that is no GCU"
+    assert f"  next:   the allocator, and a person: {lacks}" in found
     assert f"  also:   kube-scheduler at 2026-01-01T00:01:00Z: {CPU}" in found
     assert found[-1].startswith("  help:   it fits when any one of these claims ends: ")
 
