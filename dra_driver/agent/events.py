@@ -101,7 +101,7 @@ class EventReporter:
         not. `kubectl gcu doctor` reads their names."""
         more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
         note = (
-            "containers use claims of which the agent's records were lost: "
+            "containers use claims whose records the agent lost: "
             f"{', '.join(names[:_MOST_NAMED])}{more}; a container that restarts does not start, so "
             "delete its pod"
         )

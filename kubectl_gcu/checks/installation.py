@@ -95,8 +95,8 @@ class Installation:
         ]
 
     def unready_nodes(self) -> frozenset[str]:
-        """Nodes with agents of which none is ready: what they write may be old, or not there
-        yet."""
+        """Nodes with agents, but without a ready one. What such agents write may be old, or
+        missing."""
         pods = self.pods("agent")
         ready = {str(pod["spec"].get("nodeName")) for pod in pods if is_ready(pod)}
         return frozenset(str(pod["spec"].get("nodeName")) for pod in pods) - ready

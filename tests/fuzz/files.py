@@ -150,10 +150,10 @@ def _journal(data: bytes, folder: Path) -> object:
         journal.mark_rebuilt(journal.losses)
     held = journal.snapshot()
     journal.close()
-    told: list[Path] = []
-    again = Journal(directory, capacity=1 << 12, on_damaged=told.append)
+    moved_aside: list[Path] = []
+    again = Journal(directory, capacity=1 << 12, on_damaged=moved_aside.append)
     again.open()
-    assert (again.is_complete, told) == (True, [])
+    assert (again.is_complete, moved_aside) == (True, [])
     assert again.snapshot().claims.keys() == held.claims.keys()
     again.close()
     return held

@@ -11,11 +11,11 @@ class ListRecorder:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.told: list[tuple[Object, EventType, str]] = []
+        self.recorded: list[tuple[Object, EventType, str]] = []
 
     def record(
         self, regarding: Object, *, kind: EventType, reason: str, note: Note, action: str
     ) -> float:
         self.lines.append(f"{reason} {note if isinstance(note, str) else note()}")
-        self.told.append((regarding, kind, action))
+        self.recorded.append((regarding, kind, action))
         return 0.0

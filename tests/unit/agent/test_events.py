@@ -29,7 +29,7 @@ def test_events_are_about_the_node(kind: EventType) -> None:
     tell = made.warning if kind is EventType.WARNING else made.normal
     tell(event_reporter.CARD_LOST, "card 0000:0d:00.0: gone")
     assert recorder.lines == ["GcuCardLost card 0000:0d:00.0: gone"]
-    assert recorder.told == [(NODE, kind, "Serve")]
+    assert recorder.recorded == [(NODE, kind, "Serve")]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_an_instance_that_was_made_anew_is_told_of_its_claim(
         "and 1g.6gb new was made in its place; a container that started before has the old one in "
         "TOPS_VISIBLE_DEVICES and cannot use the new one: restart its pod"
     )
-    assert recorder.told == [(regarding, EventType.WARNING, "Serve")]
+    assert recorder.recorded == [(regarding, EventType.WARNING, "Serve")]
 
 
 def test_reasons_are_words_in_camel_case_and_differ() -> None:

@@ -192,7 +192,7 @@ def test_claims_of_containers_whose_records_are_lost_are_told(world: DrsWorld) -
     rig.look()
     [line] = rig.recorder.lines
     assert line.startswith(
-        "GcuClaimsUnknown containers use claims of which the agent's records were lost: team/a; a "
+        "GcuClaimsUnknown containers use claims whose records the agent lost: team/a; a "
     )
     rig.kubelet.pods = []
     rig.look()

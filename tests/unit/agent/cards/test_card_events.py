@@ -1,4 +1,4 @@
-"""Which changes of cards people are told, and that each is told once."""
+"""Which changes of cards are reported, and that each is reported once."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def ill(*values: str) -> Card:
     return replace(WELL, problems=tuple(Problem(TAINT_UNHEALTHY, v, f"{v}!") for v in values))
 
 
-class Told:
-    """The news of one card, look by look, ten seconds apart unless told otherwise."""
+class EventsByLook:
+    """The events of one card, look by look, ten seconds apart unless a test says otherwise."""
 
     def __init__(self, *, simulated: bool = True) -> None:
         self.recorder = ListRecorder()
@@ -35,7 +35,7 @@ class Told:
         self._before: Mapping[PciAddress, Card] = {}
 
     def look(self, *cards: Card, after: float = 10.0, **unusable: str) -> list[str]:
-        """What this look tells; `unusable` are reasons by slug of an address."""
+        """The events of this look; `unusable` are reasons by slug of an address."""
         self.now += after
         self.recorder.lines.clear()
         found = {each.address: each for each in cards}
@@ -46,53 +46,60 @@ class Told:
 
 
 @pytest.fixture
-def told() -> Told:
-    return Told()
+def events() -> EventsByLook:
+    return EventsByLook()
 
 
 @pytest.mark.parametrize("value", ["health", "rma", "pending", "errors", "efsmi"])
-def test_an_illness_is_told_once_and_that_it_is_over(told: Told, value: str) -> None:
-    assert told.look(WELL) == []
-    assert told.look(ill(value)) == [f"GcuCardUnhealthy card 0000:0d:00.0: {value}!"]
-    assert told.look(ill(value)) == []
-    assert told.look(WELL) == ["GcuCardHealthy card 0000:0d:00.0 is healthy again"]
-    assert [kind for _, kind, _ in told.recorder.told] == [EventType.WARNING, EventType.NORMAL]
+def test_an_illness_is_reported_once_and_that_it_is_over(events: EventsByLook, value: str) -> None:
+    assert events.look(WELL) == []
+    assert events.look(ill(value)) == [f"GcuCardUnhealthy card 0000:0d:00.0: {value}!"]
+    assert events.look(ill(value)) == []
+    assert events.look(WELL) == ["GcuCardHealthy card 0000:0d:00.0 is healthy again"]
+    assert [kind for _, kind, _ in events.recorder.recorded] == [
+        EventType.WARNING,
+        EventType.NORMAL,
+    ]
 
 
-def test_a_card_that_is_ill_at_the_first_look_is_told(told: Told) -> None:
-    assert told.look(ill("rma")) == ["GcuCardUnhealthy card 0000:0d:00.0: rma!"]
+def test_a_card_that_is_ill_at_the_first_look_is_reported(events: EventsByLook) -> None:
+    assert events.look(ill("rma")) == ["GcuCardUnhealthy card 0000:0d:00.0: rma!"]
 
 
-def test_a_second_illness_is_told_with_the_first(told: Told) -> None:
-    told.look(ill("health"))
-    assert told.look(ill("health", "rma")) == ["GcuCardUnhealthy card 0000:0d:00.0: health!; rma!"]
-    assert told.look(ill("rma")) == []
-    assert told.look(WELL) == ["GcuCardHealthy card 0000:0d:00.0 is healthy again"]
+def test_a_second_illness_is_reported_with_the_first(events: EventsByLook) -> None:
+    events.look(ill("health"))
+    assert events.look(ill("health", "rma")) == [
+        "GcuCardUnhealthy card 0000:0d:00.0: health!; rma!"
+    ]
+    assert events.look(ill("rma")) == []
+    assert events.look(WELL) == ["GcuCardHealthy card 0000:0d:00.0 is healthy again"]
 
 
-def test_another_text_of_an_illness_is_no_news(told: Told) -> None:
+def test_another_text_of_an_illness_is_no_news(events: EventsByLook) -> None:
     """Counts stand in it."""
-    told.look(ill("errors"))
+    events.look(ill("errors"))
     more = Problem(TAINT_UNHEALTHY, "errors", "more errors!")
-    assert told.look(replace(WELL, problems=(more,))) == []
+    assert events.look(replace(WELL, problems=(more,))) == []
 
 
-def test_a_lost_card_that_is_back_ill(told: Told) -> None:
-    told.look(WELL)
-    assert told.look(ill("lost")) == ["GcuCardLost card 0000:0d:00.0: lost!"]
-    assert told.look(ill("health")) == [
+def test_a_lost_card_that_is_back_ill(events: EventsByLook) -> None:
+    events.look(WELL)
+    assert events.look(ill("lost")) == ["GcuCardLost card 0000:0d:00.0: lost!"]
+    assert events.look(ill("health")) == [
         "GcuCardBack card 0000:0d:00.0 is back",
         "GcuCardUnhealthy card 0000:0d:00.0: health!",
     ]
 
 
-def test_whose_a_card_is_is_not_told_here(told: Told) -> None:
-    assert told.look(replace(WELL, problems=(Problem(TAINT_FOREIGN, "", "made by hand"),))) == []
+def test_whose_a_card_is_is_not_reported_here(events: EventsByLook) -> None:
+    assert events.look(replace(WELL, problems=(Problem(TAINT_FOREIGN, "", "made by hand"),))) == []
 
 
-def test_error_records_are_told_when_they_grow_and_not_at_each_look(told: Told) -> None:
+def test_error_records_are_reported_when_they_grow_and_not_at_each_look(
+    events: EventsByLook,
+) -> None:
     def look(count: int | None, after: float = 10.0) -> list[str]:
-        return told.look(replace(WELL, errors=count), after=after)
+        return events.look(replace(WELL, errors=count), after=after)
 
     where = "(`efsmi -q`, Error Records)"
     assert look(3) == [], "what was there before is no news"
@@ -124,28 +131,30 @@ def replaced(was: Card) -> Card:
     ],
     ids=["ECC", "another card"],
 )
-def test_a_change_of_the_card_itself(told: Told, change: Callable[[Card], Card], line: str) -> None:
-    told.look(WELL)
-    assert told.look(change(WELL)) == [line]
-    assert told.look(change(WELL)) == []
+def test_a_change_of_the_card_itself(
+    events: EventsByLook, change: Callable[[Card], Card], line: str
+) -> None:
+    events.look(WELL)
+    assert events.look(change(WELL)) == [line]
+    assert events.look(change(WELL)) == []
 
 
-def test_a_card_that_cannot_be_published_is_told_once_a_reason(told: Told) -> None:
+def test_a_card_that_cannot_be_published_is_reported_once_a_reason(events: EventsByLook) -> None:
     line = "GcuCardUnusable card 0000:0e:00.0 is not published: no uuid"
-    assert told.look(reason="no uuid") == [line]
-    assert told.look(reason="no uuid") == []
-    assert told.look(reason="no memory") != []
+    assert events.look(reason="no uuid") == [line]
+    assert events.look(reason="no uuid") == []
+    assert events.look(reason="no memory") != []
 
 
 def test_on_real_cards_it_says_once_what_was_never_tried() -> None:
-    events = Told(simulated=False)
+    events = EventsByLook(simulated=False)
     known = replace(WELL, driver_version="1.5.20260710")
     other = replace(card(CARDS[1], 1), model="X9", driver_version="1.5.1")
     [line] = events.look(known)
     assert "has not run on S60 with the vendor's driver 1.5.20260710 yet, only read what" in line
-    kinds = [kind for _, kind, _ in events.recorder.told]
+    kinds = [kind for _, kind, _ in events.recorder.recorded]
     [line] = events.look(known, other)
     assert line.startswith("GcuCardUntried this driver knows neither X9 with the vendor's driver 1")
-    kinds += [kind for _, kind, _ in events.recorder.told[-1:]]
+    kinds += [kind for _, kind, _ in events.recorder.recorded[-1:]]
     assert kinds == [EventType.NORMAL, EventType.WARNING]
     assert events.look(known, other) == []

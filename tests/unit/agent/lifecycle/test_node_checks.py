@@ -100,7 +100,7 @@ def test_what_is_reported(
 ) -> None:
     recorder = reported(node, serving)
     reasons = (line.split()[0] for line in recorder.lines)
-    assert list(zip(reasons, (kind for _, kind, _ in recorder.told), strict=True)) == events
+    assert list(zip(reasons, (kind for _, kind, _ in recorder.recorded), strict=True)) == events
 
 
 @pytest.mark.parametrize(("serving", "helps"), [(CLAIMS, False), (LIMITS, True)])

@@ -51,7 +51,7 @@ def test_pods_placed_by_others_are_named_once() -> None:
         "GcuExtenderBypassed pods with limits for GCUs were bound without this extender: default/a,"
         " default/b, default/c and 1 more."
     )
-    [(regarding, kind, _)] = recorder.told
+    [(regarding, kind, _)] = recorder.recorded
     assert regarding["metadata"]["name"] == "controller-1"
     assert kind is EventType.WARNING
 

@@ -166,7 +166,7 @@ def test_an_event_says_so_every_day_from_thirty_days_before() -> None:
         "GcuCertificateExpires the certificate of the server expires at "
         "2027-01-02 12:00 UTC: renew it"
     )
-    assert reported.recorder.told[0][0]["metadata"]["uid"] == "uid-1"
+    assert reported.recorder.recorded[0][0]["metadata"]["uid"] == "uid-1"
 
 
 def test_renewed_certificates_are_reported_no_more() -> None:
@@ -183,4 +183,4 @@ def test_an_expired_one_is_reported_whether_or_not_the_pod_can_be_read() -> None
     reported.pass_days(1)
     [line] = reported.recorder.lines
     assert "of its client expired at 2026-11-22" in line
-    assert reported.recorder.told[0][0]["metadata"]["name"] == "controller-1"
+    assert reported.recorder.recorded[0][0]["metadata"]["name"] == "controller-1"

@@ -91,7 +91,7 @@ def node_of(name: str, ready: str) -> Object:
 
 def unknown_to_its_agent(started: str, phase: str = "Running") -> Installation:
     """Its event of 11:30 names a claim; the pod that has it now started then."""
-    note = "containers use claims of which the agent's records were lost: default/one; a container"
+    note = "containers use claims whose records the agent lost: default/one; a container"
     user = pod("user", phase=phase)
     user["status"]["startTime"] = started
     reported = event("GcuClaimsUnknown", note, kind="Node", name="a")
