@@ -87,7 +87,8 @@ class CardEvents:
         unhealthy_before = _unhealthy(was) if was is not None else {}
         if unhealthy.keys() - unhealthy_before.keys():
             self._warn(CARD_UNHEALTHY, f"card {card.address}: {'; '.join(unhealthy.values())}")
-        if unhealthy_before and not unhealthy:
+        # The former problems of a lost card may be dropped: nothing is known of it any more.
+        if unhealthy_before and not unhealthy and _lost(card) is None:
             self._inform(CARD_HEALTHY, f"card {card.address} is healthy again")
 
     def _report_errors(self, card: Card) -> None:

@@ -91,6 +91,13 @@ def test_a_lost_card_that_is_back_ill(events: EventsByLook) -> None:
     ]
 
 
+def test_a_card_that_hangs_and_then_is_lost_is_not_healthy_again(events: EventsByLook) -> None:
+    events.look(WELL)
+    events.look(ill("efsmi"))
+    assert events.look(ill("lost")) == ["GcuCardLost card 0000:0d:00.0: lost!"]
+    assert events.look(WELL) == ["GcuCardBack card 0000:0d:00.0 is back"]
+
+
 def test_whose_a_card_is_is_not_reported_here(events: EventsByLook) -> None:
     assert events.look(replace(WELL, problems=(Problem(TAINT_FOREIGN, "", "made by hand"),))) == []
 
