@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from dra_driver.hardware.efsmi.join import Joined, mode_of
+from dra_driver.hardware.efsmi.join import EfsmiUnclear, Joined, mode_of
 from dra_driver.hardware.efsmi.query import QueriedCard
 from dra_driver.hardware.efsmi.runner import Efsmi
 from dra_driver.hardware.efsmi.survey import Surveyor
@@ -28,13 +28,15 @@ asked by itself."""
 class Inventory:
     """What one look at the machine found. `unusable`: cards that sysfs or efsmi knows and that
     cannot be published at all, and why. `silent`: cards for which efsmi gave no answer although it
-    did for others, and why. `hung`: those of them whose call ran into its limit. All three are
-    empty if nothing is wrong."""
+    did for others, and why. `hung`: those of them whose call ran into its limit. `unclear`: those
+    of the unusable cards of which efsmi's output cannot be understood, so that they may be well.
+    All are empty if nothing is wrong."""
 
     cards: tuple[Card, ...]
     unusable: Mapping[PciAddress, str] = field(default_factory=dict)
     silent: Mapping[PciAddress, str] = field(default_factory=dict)
     hung: frozenset[PciAddress] = frozenset()
+    unclear: frozenset[PciAddress] = frozenset()
 
 
 class Machine:
@@ -61,6 +63,7 @@ class Machine:
         survey = self._surveyor.survey([function.address for function in functions])
         cards: list[Card] = []
         silent: dict[PciAddress, str] = {}
+        unclear: set[PciAddress] = set()
         unusable = _not_on_the_bus(survey.joined, functions)
         for function in functions:
             try:
@@ -68,12 +71,15 @@ class Machine:
                 if function.address in survey.silent:
                     silent[function.address] = survey.silent[function.address]
                     continue
-                found = survey.joined.card(function.address)
+                found = survey.joined.card(function.address, survey.rows or ())
                 mode = None if survey.rows is None else mode_of(found, survey.rows)
                 cards.append(self._card(function, found, mode, version))
             except HardwareError as error:
                 unusable[function.address] = str(error)
-        return Inventory(tuple(cards), unusable, silent, survey.hung & silent.keys())
+                if isinstance(error, EfsmiUnclear):
+                    unclear.add(function.address)
+        hung = survey.hung & silent.keys()
+        return Inventory(tuple(cards), unusable, silent, hung, frozenset(unclear))
 
     def card(self, card: Card) -> Card:
         """The same card with its minor and device nodes of now, without calling efsmi.
@@ -99,7 +105,7 @@ class Machine:
             )
         if queried.model is None or queried.uuid is None or queried.memory_mib is None:
             doubts = "".join(f"; {doubt}" for doubt in queried.unclear)
-            raise HardwareError(
+            raise EfsmiUnclear(
                 f"`efsmi -q` does not tell name, uuid and memory of card {function.address} "
                 f"(index {queried.index}){doubts}"
             )

@@ -10,6 +10,7 @@
     ├── HardwareError         sysfs or efsmi did not answer, or answered what we cannot read
     │   ├── EfsmiFailed       efsmi reported failure, or was killed as it printed without end
     │   ├── EfsmiHung         efsmi did not end in time: what it did is unknown
+    │   ├── EfsmiUnclear      efsmi says of a card what is cut off, or is not understood
     │   └── DrsError          what can happen to DRS instances (drawn in hardware/drs/errors.py)
     ├── JournalError          the record of what was prepared cannot be read or written
     ├── CdiError              the folder of CDI files cannot be read or written

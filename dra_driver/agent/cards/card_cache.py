@@ -33,7 +33,7 @@ class CardCache(Background):
     repeated with a back-off, sooner than the interval, but not at every check of the bus, because
     a tool that hangs should not be called all the time. A card that disappears stays, with the
     problem ``lost``, until it is back or the agent restarts. A card for which efsmi does not
-    answer stays as it was, with the problem ``efsmi``.
+    answer, or gives an answer that is not understood, stays as it was, with the problem ``efsmi``.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ def _with_mode(card: Card, known: Mapping[PciAddress, Card]) -> Card:
 
 def _lost(card: Card, inventory: Inventory) -> Card:
     text = inventory.unusable.get(card.address, "gone from the PCI bus")
-    return _unreadable(card, "lost", text)
+    return _unreadable(card, "efsmi" if card.address in inventory.unclear else "lost", text)
 
 
 def _silent(card: Card, reason: str) -> Card:

@@ -15,6 +15,10 @@ from dra_driver.model.errors import HardwareError
 from dra_driver.model.pci import PciAddress
 
 
+class EfsmiUnclear(HardwareError):
+    """``efsmi`` says of a card what is cut off, contradicts itself, or is not understood."""
+
+
 @dataclass(frozen=True, slots=True)
 class Joined:
     """Cards by address, all with an address of their own. `refused` says why an address has no
@@ -24,14 +28,17 @@ class Joined:
     refused: dict[PciAddress, str] = field(default_factory=dict)
     stray: list[str] = field(default_factory=list)
 
-    def card(self, address: PciAddress) -> QueriedCard:
-        """Raises HardwareError where efsmi does not tell which card it is."""
+    def card(self, address: PciAddress, rows: Sequence[SummaryRow] = ()) -> QueriedCard:
+        """Raises HardwareError if efsmi does not list the card; EfsmiUnclear if it does not say
+        which card it is, or shows the card in `rows`, so that the list was cut off."""
         if address in self.cards:
             return self.cards[address]
         if address in self.refused:
-            raise HardwareError(self.refused[address])
-        doubts = "".join(f"; {doubt}" for doubt in self.stray)
-        raise HardwareError(f"efsmi does not list card {address}{doubts}")
+            raise EfsmiUnclear(self.refused[address])
+        is_shown = any(row.slot == _slot(address) for row in rows)
+        doubts = [*(["its summary shows the card"] if is_shown else ()), *self.stray]
+        kind = EfsmiUnclear if doubts else HardwareError
+        raise kind("; ".join([f"efsmi does not list card {address}", *doubts]))
 
 
 def by_address(queried: Sequence[QueriedCard], listed: Sequence[ListedCard]) -> Joined:
@@ -62,25 +69,30 @@ def by_address(queried: Sequence[QueriedCard], listed: Sequence[ListedCard]) -> 
 
 def mode_of(card: QueriedCard, rows: Sequence[SummaryRow]) -> Virtualization:
     """The card's mode in the summary, found by index and checked by what the summary tells of
-    the address: indexes can move between two calls. Raises HardwareError unless it is told."""
+    the address: indexes can move between two calls. Raises EfsmiUnclear unless it is told."""
     found = [row for row in rows if row.index == card.index]
     name = f"card {card.address} (index {card.index})"
     if len(found) != 1:
         often = "several times" if found else "not at all"
-        raise HardwareError(f"efsmi's summary shows {name} {often}")
+        raise EfsmiUnclear(f"efsmi's summary shows {name} {often}")
     (row,) = found
-    if row.slot != str(card.address).partition(":")[2]:
-        raise HardwareError(
+    if card.address is None or row.slot != _slot(card.address):
+        raise EfsmiUnclear(
             f"efsmi's summary shows {row.slot} at index {card.index}, where card {card.address} "
             "was a moment ago",
             remedy="the agent looks again by itself",
         )
     if row.mode is None:
-        raise HardwareError(
+        raise EfsmiUnclear(
             f"efsmi's summary shows no known GCU Virt for {name}, but '{row.word}'",
             remedy="report this efsmi version; known are Disable, DRS and SRIOV",
         )
     return row.mode
+
+
+def _slot(address: PciAddress) -> str:
+    """As the summary shows the address, without the domain that it shortens."""
+    return str(address).partition(":")[2]
 
 
 def _located(card: QueriedCard, listed: Sequence[ListedCard]) -> QueriedCard:

@@ -10,6 +10,7 @@ import pytest
 
 from dra_driver.model.errors import HardwareError
 from tests.unit.agent.cards.watched import FIRST, SECOND, Watched
+from tests.unit.hardware.doctored import Edit
 
 
 @pytest.fixture
@@ -172,6 +173,32 @@ def test_a_card_that_cannot_be_published_is_told_once(tmp_path: Path) -> None:
     assert "SR-IOV" in line
     with pytest.raises(HardwareError, match=r"no usable card 0000:0e:00.0: .*SR-IOV"):
         watched.cards.card(SECOND)
+
+
+@pytest.mark.parametrize(
+    ("call", "edit"),
+    [
+        ("-q", lambda text: text[: text.index("DEV ID 1") + 40]),
+        ("-q", lambda text: text[: text.index("DEV ID 1")]),
+        ("", lambda text: text[: text.index("00:0e:00.0")]),
+        ("", lambda text: text.replace("00:0e:00.0", "00:1e:00.0")),
+    ],
+    ids=["cut in the card", "cut before the card", "half a summary", "index moved"],
+)
+def test_a_card_of_which_efsmi_prints_half_is_not_lost(
+    tmp_path: Path, call: str, edit: Edit
+) -> None:
+    """Pods must leave lost cards where `evictOn` says so, and this card is on the bus."""
+    watched = Watched(tmp_path / "machine", efsmi={"json": False, "keys": "old"})
+    watched.cards.refresh()
+    watched.edits[call] = edit
+    watched.cards.refresh()
+    assert watched.problems()["0000:0e:00.0"] == ["efsmi"]
+    watched.edits.clear()
+    watched.cards.refresh()
+    assert watched.problems()["0000:0e:00.0"] == []
+    assert [line.split()[0] for line in watched.recorder.lines][-1] == "GcuCardHealthy"
+    assert not [line for line in watched.recorder.lines if line.startswith("GcuCardLost")]
 
 
 def test_a_published_card_that_becomes_unusable_is_lost_with_that_reason(watched: Watched) -> None:
