@@ -9,15 +9,16 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 from uuid import uuid4
 
 from dra_driver.kube.api import Api
-from dra_driver.kube.errors import KubeError
+from dra_driver.kube.errors import AlreadyExists, KubeError, TooManyRequests, Unavailable
 from dra_driver.kube.event_filter import EventFilter, EventLimits, Topic
 from dra_driver.kube.resources import EVENTS
 from dra_driver.model.claims.claim import Object
-from dra_driver.util.background import Background
+from dra_driver.util.background import Background, Wait
+from dra_driver.util.backoff import Backoff
 from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
@@ -25,6 +26,7 @@ logger = logging.getLogger(__name__)
 _NOTE_LENGTH = 1024  # events.k8s.io/v1, Event.note
 _QUEUED = 1000
 _FULL_SECONDS = 30.0  # until a full queue may have room
+_TRIES: Final = 12  # for one event, as client-go (tools/record, maxTriesPerEvent)
 
 
 BuildNote = Callable[[], str]
@@ -55,8 +57,10 @@ class EventRecorder(Background):
     """Writes events, within the `limits` for each object and for all.
 
     `record` returns at once and never raises. The queue is bounded: if a slow API server fills it,
-    an event is dropped and logged, and does not count as sent. `controller` is the event's
+    an event is dropped and logged, and does not count as sent. An event that a server does not take
+    because it is away or busy is tried again, for some minutes. `controller` is the event's
     ``reportingController`` (such as ``gcu.enflame.com/controller``), `instance` the pod's name.
+    `wait(seconds)` sleeps, and returns True when the recorder was stopped.
     """
 
     def __init__(
@@ -68,8 +72,9 @@ class EventRecorder(Background):
         limits: EventLimits | None = None,
         clock: Clock = time.monotonic,
         now: Now = lambda: datetime.now(UTC),
+        wait: Wait | None = None,
     ) -> None:
-        super().__init__("events")
+        super().__init__("events", wait=wait)
         self._api = api
         self._controller = controller
         self._instance = instance
@@ -82,6 +87,7 @@ class EventRecorder(Background):
     def stop(self, timeout: float = 5.0) -> None:
         """Write the queued events, for at most `timeout` seconds."""
         end = time.monotonic() + timeout
+        self._stopped.set()
         try:
             self._queue.put(None, timeout=timeout)
         except queue.Full:
@@ -125,10 +131,23 @@ class EventRecorder(Background):
 
     def run(self) -> None:
         while (event := self._queue.get()) is not None:
+            self._write(event)
+
+    def _write(self, event: Object) -> None:
+        backoff = Backoff(first=1.0, longest=30.0)
+        for tries in range(1, _TRIES + 1):
             try:
                 self._api.create(EVENTS, event)
+            except AlreadyExists:  # an earlier try, whose answer was lost
+                return
             except KubeError as error:
-                logger.warning("cannot write the event %s: %s", event["reason"], error)
+                pause = max(error.retry_after or 0.0, backoff.next())
+                if tries == _TRIES or not _may_succeed_later(error) or self._wait(pause):
+                    logger.warning("cannot write the event %s: %s", event["reason"], error)
+                    return
+                logger.info("the event %s is written later: %s", event["reason"], error)
+            else:
+                return
 
     def _event(
         self, regarding: Mapping[str, Any], kind: EventType, reason: str, note: str, action: str
@@ -157,6 +176,13 @@ class EventRecorder(Background):
             "note": note,
             "type": kind.value,
         }
+
+
+def _may_succeed_later(error: KubeError) -> bool:
+    """A webhook that does not answer fails the events of its namespaces alone, with 500: they must
+    not delay those of others."""
+    is_away = isinstance(error, Unavailable) and error.status != 500
+    return is_away or isinstance(error, TooManyRequests)
 
 
 def _identity(regarding: Mapping[str, Any]) -> str:

@@ -10,7 +10,13 @@ from typing import cast
 import pytest
 
 from dra_driver.kube.api import Api
-from dra_driver.kube.errors import Forbidden, KubeError
+from dra_driver.kube.errors import (
+    AlreadyExists,
+    Forbidden,
+    KubeError,
+    TooManyRequests,
+    Unavailable,
+)
 from dra_driver.kube.event_filter import EventLimits
 from dra_driver.kube.events import EventRecorder, EventType, Note
 from dra_driver.kube.resources import Resource
@@ -170,6 +176,93 @@ def test_a_refusal_is_logged_only(caplog: pytest.LogCaptureFixture) -> None:
     say(events)
     finish(events)
     assert "not allowed" in caplog.text
+
+
+class Refusing(Written):
+    """Raises these errors, one at each call, then takes events."""
+
+    def __init__(self, *errors: KubeError) -> None:
+        super().__init__()
+        self.errors = [*errors]
+        self.tries: list[Object] = []
+
+    def create(self, resource: Resource, body: Object) -> Object:
+        self.tries.append(body)
+        if self.errors:
+            raise self.errors.pop(0)
+        return super().create(resource, body)
+
+
+def waiting_recorder(api: Written, waits: list[float], *, stops_after: int = 100) -> EventRecorder:
+    """Its pauses take no time; the recorder is stopped in the last of so many."""
+
+    def wait(seconds: float) -> bool:
+        waits.append(seconds)
+        return len(waits) >= stops_after
+
+    return EventRecorder(
+        cast("Api", api), controller="gcu.enflame.com/agent", instance="agent-0", wait=wait
+    )
+
+
+def test_an_event_is_written_again_if_the_server_is_away_or_busy() -> None:
+    """It says what has just changed, and nobody reports that again."""
+    api = Refusing(Unavailable("away"), TooManyRequests("busy", retry_after=7.0))
+    waits: list[float] = []
+    events = waiting_recorder(api, waits)
+    say(events)
+    finish(events)
+    assert [each["note"] for each in api.events] == ["why"]
+    assert api.tries[0] is api.tries[2], "under the same name: the answer may have been lost"
+    assert 0.0 < waits[0] <= 1.0
+    assert waits[1] == 7.0
+
+
+def test_an_event_of_which_only_the_answer_was_lost_is_written_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    api = Refusing(Unavailable("no answer"), AlreadyExists("it is there", status=409))
+    events = waiting_recorder(api, [])
+    say(events)
+    finish(events)
+    assert (len(api.tries), api.events) == (2, [])
+    assert "cannot write" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("error", "tries"),
+    [
+        (Unavailable("away"), 12),
+        (Unavailable("a webhook of this namespace failed", status=500), 1),
+        (Forbidden("not allowed", status=403), 1),
+    ],
+    ids=["away", "webhook", "forbidden"],
+)
+def test_one_event_does_not_delay_the_others_for_ever(error: KubeError, tries: int) -> None:
+    api = Refusing(*[error] * tries)
+    events = waiting_recorder(api, [])
+    say(events)
+    say(events, "another")
+    finish(events)
+    assert len(api.tries) == tries + 1
+    assert [each["note"] for each in api.events] == ["another"]
+
+
+def test_after_the_end_nothing_is_tried_again() -> None:
+    api = Refusing(*[Unavailable("away")] * 9)
+    events = waiting_recorder(api, [], stops_after=2)
+    say(events)
+    finish(events)
+    assert len(api.tries) == 2
+
+
+def test_the_end_interrupts_a_pause() -> None:
+    api = Refusing(Unavailable("away", retry_after=60.0))
+    events = recorder(api)
+    say(events)
+    events.start()
+    events.stop(timeout=60)
+    assert not events.is_alive()
 
 
 def test_a_full_queue_drops_and_logs(caplog: pytest.LogCaptureFixture) -> None:
