@@ -19,6 +19,7 @@ from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.agent.slices.failing_taints import FailingTaints
 from dra_driver.agent.slices.publish_lock import PublishLock
 from dra_driver.agent.slices.publisher import Publisher
+from dra_driver.agent.slices.slice_totals import config_in_use
 from dra_driver.kubelet_api.dra.plugin import KubeletPlugin
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.errors import GcuError
@@ -62,6 +63,7 @@ class DraFrontend:
             ),
             evict=settings.evicting,
             allocator=handover.allocator,
+            in_use=lambda card, rule: config_in_use(ledger(), card, rule),
         )
         self._published = published
         self._publisher = Publisher(

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
+from typing import Final
 
 from dra_driver.agent.cards.card_cache import CardCache
 from dra_driver.agent.cards.card_config import CardConfigSource
-from dra_driver.agent.slices.device_layout import Devices, as_published, card_devices
+from dra_driver.agent.slices.device_layout import (
+    Devices,
+    as_published,
+    by_name,
+    card_devices,
+)
 from dra_driver.agent.sources import DevicesSource
+from dra_driver.config.card_rules import CardConfig
 from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.model.card import Card, Problem
-from dra_driver.model.names import ALLOCATOR_CONTROLLER, TAINT_UNHEALTHY
+from dra_driver.model.names import ALLOCATOR_CONTROLLER, TAINT_CHANGING, TAINT_UNHEALTHY
 from dra_driver.model.pci import PciAddress
 
 SelectCards = Callable[[Iterable[Card]], Iterable[Card]]
 """The cards to publish, some of them with another problem; raises JournalError."""
+
+ConfigInUse = Callable[[PciAddress, CardConfig], CardConfig]
+"""The configuration by which the claims of the card were counted, if another one holds now; raises
+JournalError."""
+
+_CHANGING: Final = Problem(TAINT_CHANGING, "", "another configuration waits for its last claim")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +39,10 @@ class DesiredDevices:
     read the cards, the devices of `published` get that taint. `evict` has the values of the taint
     ``unhealthy`` for which pods must leave a card. `allocator` returns the one for which free cards
     are published.
+
+    A card in use keeps its published layout (`with_layouts_in_use`). But kubelets delete the slices
+    of their node, when they start or while no agent is registered, so the layout of a card that is
+    not published is by the configuration `in_use`.
     """
 
     cards: CardCache
@@ -36,6 +53,7 @@ class DesiredDevices:
     select: SelectCards
     evict: Collection[str]
     allocator: Callable[[], str] = lambda: ALLOCATOR_CONTROLLER
+    in_use: ConfigInUse = lambda _card, rule: rule
 
     def __call__(self) -> Mapping[PciAddress, Devices] | None:
         cards, failing = self.cards.latest, self.cards.failing
@@ -44,15 +62,17 @@ class DesiredDevices:
         if cards is None or not self.card_configs.known:
             return None
         allocator = self.allocator()
-        return {
-            card.address: card_devices(
-                self._with_problems(card, failing),
-                self.card_configs.of(card.address),
-                self.tables.table(card),
-                allocator,
-            )
-            for card in self.select(cards)
-        }
+        published = {card for card, _, _ in by_name(self.published())}
+        found: dict[PciAddress, Devices] = {}
+        for card in self.select(cards):
+            address, shown = card.address, self._with_problems(card, failing)
+            config = rule = self.card_configs.of(address)
+            if address not in published:
+                config = self.in_use(address, rule)
+            if config != rule:
+                shown = replace(shown, problems=(*shown.problems, _CHANGING))
+            found[address] = card_devices(shown, config, self.tables.table(card), allocator)
+        return found
 
     def _with_problems(self, card: Card, failing: Problem | None) -> Card:
         problems = card.problems if failing is None else (*card.problems, failing)

@@ -1,4 +1,4 @@
-"""Into how many slices a card is cut."""
+"""Into how many slices a card is cut, and the configuration by which its claims were counted."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from dra_driver.agent.cards.card_config import CardConfigSource
 from dra_driver.agent.slices.device_layout import slice_count
 from dra_driver.agent.slices.slice_cache import SliceCache
 from dra_driver.agent.sources import LedgerSource
+from dra_driver.config.card_rules import CardConfig
 from dra_driver.device_plugin.inventory import granted_total
+from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import Ledger
@@ -40,3 +42,15 @@ def slice_total(ledger: Ledger, card: PciAddress, *, published: int | None, rule
     promised = ledger.promised_slices(card)
     known = [total for total in (published, promised) if total is not None]
     return granted_total(ledger, card, Mode.SHARED) or max(known, default=rule)
+
+
+def config_in_use(ledger: Ledger, card: PciAddress, rule: CardConfig) -> CardConfig:
+    """The configuration by which the claims of the card were counted, as far as the ledger has it;
+    the `rule` if no claim uses the card. Pure."""
+    modes = {
+        device.mode
+        for held, device in ledger.holders_of(card)
+        if not isinstance(held.owner, ContainerAllocation)
+    }
+    promised = ledger.promised_slices(card) if Mode.SHARED in modes else None
+    return CardConfig(promised or rule.slice_count, rule.modes | modes)

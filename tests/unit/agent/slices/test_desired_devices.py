@@ -12,16 +12,24 @@ from dra_driver.agent.cards.card_config import CardConfigSource
 from dra_driver.agent.cards.card_events import CardEvents
 from dra_driver.agent.events import EventReporter
 from dra_driver.agent.slices.desired_devices import DesiredDevices
-from dra_driver.agent.slices.device_layout import Devices
-from dra_driver.config.card_rules import load_card_rules
+from dra_driver.agent.slices.device_layout import Devices, slice_count, with_layouts_in_use
+from dra_driver.agent.slices.slice_totals import config_in_use
+from dra_driver.config.card_rules import CardRules, load_card_rules
 from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.hardware.machine import Machine
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.kube.api import Api
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import TAINT_CHANGING
+from dra_driver.model.pci import PciAddress
+from dra_driver.node.checkpoint.ledger import Ledger
+from dra_driver.node.checkpoint.records import Kind, record
 from dra_driver.simulator.machine import SimulatedMachine
 from tests.unit.agent.recorder import ListRecorder
 from tests.unit.hardware.doctored import DoctoredEfsmi
+from tests.unit.node.claims.counted import ref
+from tests.unit.node.world import hold
 
 FIRST, SECOND = "0000:0d:00.0", "0000:0e:00.0"
 UNHEALTHY = "gcu.enflame.com/unhealthy"
@@ -36,6 +44,7 @@ class Offering:
             {"cards": described}, root / "machine", plain_device_files=True
         )
         self.published: Devices = []
+        self.ledger = Ledger()
         sysfs = Sysfs(self.machine.root)
         self.cards = CardCache(
             Machine(sysfs, DoctoredEfsmi(self.machine, {}), error_limit=settings.get("limit")),
@@ -47,7 +56,10 @@ class Offering:
             card_events=CardEvents(EventReporter(ListRecorder(), "n1"), simulated=True),
         )
         self.card_configs = CardConfigSource(
-            cast("Api", None), "n1", load_card_rules(None), on_change=lambda: None
+            cast("Api", None),
+            "n1",
+            settings.get("rules", load_card_rules(None)),
+            on_change=lambda: None,
         )
         self.tables = ProfileTables(root)
         self.devices = DesiredDevices(
@@ -57,6 +69,7 @@ class Offering:
             published=lambda: self.published,
             select=lambda cards: cards,
             evict=settings.get("evict", ()),
+            in_use=lambda card, rule: config_in_use(self.ledger, card, rule),
         )
 
     def taints(self) -> dict[str, set[tuple[str, str]]]:
@@ -179,3 +192,61 @@ def test_without_cards_and_without_slices_nothing_is_published(tmp_path: Path) -
     offering = Offering(tmp_path)
     offering.fail()
     assert offering.devices() is None
+
+
+def after_another_rule(root: Path, rules: CardRules) -> Offering:
+    """A claim has two slices of the first card, which was cut into four, and no slice is on the
+    API server: the kubelet has deleted them."""
+    offering = Offering(root, rules=rules)
+    slices = hold(0, mode=Mode.SHARED, consumed={"slices": "2"}, total=4)
+    assert slices.card == PciAddress.parse(FIRST)
+    offering.ledger = Ledger().apply(record(Kind.PREPARE_COMPLETED, ref("a"), (slices,)))
+    offering.cards.refresh()
+    return offering
+
+
+OTHER_RULES = [CardRules(slice_count=6), CardRules(slice_count=4, modes=frozenset({Mode.WHOLE}))]
+
+
+@pytest.mark.parametrize("rules", OTHER_RULES, ids=["cut into more", "no slices"])
+def test_a_card_in_use_gets_its_layout_back_when_the_kubelet_has_deleted_the_slices(
+    tmp_path: Path, rules: CardRules
+) -> None:
+    """Otherwise an allocator would count the slices in use as slices of another size, or give the
+    whole card away."""
+    offering = after_another_rule(tmp_path, rules)
+    first, second = map(PciAddress.parse, (FIRST, SECOND))
+    for _ in range(3):
+        held = frozenset({first}) if offering.ledger.claims else frozenset[PciAddress]()
+        offering.published = with_layouts_in_use(offering.devices() or {}, offering.published, held)
+        assert slice_count(offering.published, first) == 4
+        changing = {
+            device["name"]
+            for device in offering.published
+            if any(each["key"] == TAINT_CHANGING for each in device["taints"])
+        }
+        assert changing == {name for name in names(offering) if name.endswith("-0d-00-0")}
+    assert slice_count(offering.published, second) == (6 if rules.slice_count == 6 else None)
+    offering.ledger = Ledger()
+    offering.published = with_layouts_in_use(
+        offering.devices() or {}, offering.published, frozenset()
+    )
+    assert slice_count(offering.published, first) == (6 if rules.slice_count == 6 else None)
+    assert not any(
+        each["key"] == TAINT_CHANGING for device in offering.published for each in device["taints"]
+    )
+
+
+def names(offering: Offering) -> list[str]:
+    return [device["name"] for device in offering.published]
+
+
+def test_a_card_in_use_by_the_present_rule_takes_new_claims(tmp_path: Path) -> None:
+    offering = after_another_rule(tmp_path, CardRules(slice_count=4))
+    keys = {
+        each["key"]
+        for devices in (offering.devices() or {}).values()
+        for device in devices
+        for each in device["taints"]
+    }
+    assert TAINT_CHANGING not in keys
