@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 
 from dra_driver.util.hooks import Clock, OnChange
 
+logger = logging.getLogger(__name__)
+
 
 class Debouncer:
     """Calls `act` once for all that ask, when nobody has asked for `delay` seconds, or the first of
-    them has waited for `longest`. `act` must not raise, nor wait. Thread-safe."""
+    them has waited for `longest`. `act` must not raise, nor wait. If no thread can be started, who
+    asks next is the first one. Thread-safe."""
 
     def __init__(
         self,
@@ -50,13 +54,19 @@ class Debouncer:
             if self._timer is None:  # stopped when it had run out already
                 return
             left = min(self._quiet_at, self._due) - self._clock()
-            if left > 0:
-                self._begin(left)
-                return
             self._timer = None
+            if left > 0 and self._begin(left):
+                return
         self._act()
 
-    def _begin(self, seconds: float) -> None:
-        self._timer = threading.Timer(seconds, self._run)
-        self._timer.daemon = True
-        self._timer.start()
+    def _begin(self, seconds: float) -> bool:
+        """Start the timer; returns whether there is a thread for it."""
+        timer = threading.Timer(seconds, self._run)
+        timer.daemon = True
+        try:
+            timer.start()
+        except RuntimeError as error:  # the pod's limit of processes
+            logger.warning("what others wait for is done later: %s", error)
+            return False
+        self._timer = timer
+        return True

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 from dra_driver.util.debouncer import Debouncer
 
 
@@ -42,3 +44,22 @@ def test_it_waits_for_quiet_but_not_for_ever() -> None:
     now[0] = 1.0
     assert done.wait(60)
     later.stop()
+
+
+def test_who_asks_after_a_thread_could_not_be_started_is_served(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The pod may have as many threads as it is allowed, for a moment."""
+    done = threading.Semaphore(0)
+    now = [0.0]
+    later = Debouncer(done.release, delay=0.01, longest=10, clock=lambda: now[0])
+
+    def refuse(timer: threading.Timer) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Timer, "start", refuse)
+        later.trigger()
+    later.trigger()
+    now[0] = 1.0
+    assert done.acquire(timeout=60)
