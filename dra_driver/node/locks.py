@@ -98,21 +98,24 @@ class Locks:
         try:
             while True:
                 fd = self._open_locked(path, places)
-                if is_at(fd, path):  # otherwise it was removed, and others would lock a new file
+                if fd is not None:
                     return fd
-                os.close(fd)
         except OSError as error:
             raise lock_error(path, error) from error
 
-    def _open_locked(self, path: Path, places: Iterable[int | None]) -> int:
+    def _open_locked(self, path: Path, places: Iterable[int | None]) -> int | None:
+        """None if the file was removed meanwhile, so that others would lock a new one."""
         fd = open_lock(path)
         try:
             for place in places:
                 self._take(fd, place)
+            if is_at(fd, path):
+                return fd
         except BaseException:
             os.close(fd)
             raise
-        return fd
+        os.close(fd)
+        return None
 
 
 def _byte(uid: str) -> int:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import errno
 import multiprocessing
+import os
 import threading
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -8,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dra_driver.model.errors import InvalidValue, JournalError
-from dra_driver.node.locks import Locks
+from dra_driver.node.locks import Locks, take_lock
 from tests.unit.node.world import CARDS
 
 
@@ -111,3 +113,20 @@ def test_a_directory_that_cannot_be_used_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(JournalError, match="cannot be taken"), Locks(tmp_path / "file").claim("u"):
         pytest.fail("no lock should be given")
+
+
+def test_a_lock_whose_file_cannot_be_examined_is_given_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise nobody gets it until the agent restarts, although the disk works again."""
+
+    def fail(fd: int, path: Path) -> bool:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("dra_driver.node.locks.is_at", fail)
+        with pytest.raises(JournalError, match="Input/output"), Locks(tmp_path).cards(CARDS[:1]):
+            pytest.fail("no lock should be given")
+    impatient = Locks(tmp_path, take=lambda fd, byte: take_lock(fd, byte, wait=False))
+    with impatient.cards(CARDS[:1]):
+        pass
