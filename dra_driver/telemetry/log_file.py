@@ -82,13 +82,15 @@ class LogFileHandler(RotatingFileHandler):
         )
 
     def _reopen_if_replaced(self) -> None:
-        stream = self.stream  # None after a file that could not be opened
-        if stream is not None:
+        # None after a file that could not be opened, and closed after one that could not be closed,
+        # as on a full disk of the network.
+        stream = self.stream
+        if stream is not None and not stream.closed:
             try:
                 if os.path.samestat(os.fstat(stream.fileno()), Path(self.baseFilename).stat()):
                     return
             except FileNotFoundError:
                 pass
-            stream.close()
             self.stream = None
+            stream.close()
         self.stream = self._open()

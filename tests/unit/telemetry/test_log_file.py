@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import redirect_stderr
 from fcntl import LOCK_EX, flock
@@ -150,3 +152,30 @@ def test_a_full_disk_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[
     write(log, "three")
     log.close()
     assert (folder / "agent.log").read_text() == "three\n"
+
+
+@pytest.mark.parametrize("by", ["us", "another agent"])
+def test_a_file_that_could_not_be_closed_ends_no_thread(
+    tmp_path: Path, by: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A full disk of the network may say so only when a file is closed. Whoever logs would get the
+    error of each later line."""
+    path = tmp_path / "agent.log"
+    log = handler(path)
+    assert log.stream is not None
+    close = log.stream.close
+
+    def fail() -> None:
+        close()
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    log.stream.close = fail  # type: ignore[method-assign]
+    if by == "us":
+        write(log, *("x" * 99 for _ in range(10)))
+    else:
+        path.rename(tmp_path / "agent.log.1")
+        write(log, "lost")
+    assert "is not written: OSError(122" in capsys.readouterr().err
+    write(log, "one", "two")
+    log.close()
+    assert path.read_text().splitlines()[-2:] == ["one", "two"]
