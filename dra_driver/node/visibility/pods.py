@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import PODS
@@ -18,11 +18,16 @@ from dra_driver.model.errors import GcuError
 from dra_driver.node.ports import ObjectReader
 from dra_driver.node.results import in_parallel
 
+_EXTENDED: Final = "extended resources"
+"""The name by which pods use the claim that kube-scheduler made for their extended resources. No
+name in ``spec.resourceClaims`` has a blank."""
+
 
 def find_pods(
     refs: Iterable[ClaimRef], claims: Iterable[Object], reader: ObjectReader, node: str
 ) -> list[Object]:
-    """The pods on this node that use all of `refs`; `claims` are those that were read.
+    """The pods on this node that use all of `refs`; `claims` are those that were read. A claim for
+    a pod's extended resources is in the pod as its other claims are.
 
     Raises KubeError where one cannot be read.
     """
@@ -39,11 +44,12 @@ def find_pods(
     }
     found = in_parallel(steps)
     pods = []
-    for key, pod in found.items():
-        if isinstance(pod, NotFound):
+    for key, read in found.items():
+        if isinstance(read, NotFound):
             continue
-        if isinstance(pod, GcuError):
-            raise pod
+        if isinstance(read, GcuError):
+            raise read
+        pod = _with_extended_claim(read)
         same = pod["metadata"].get("uid") == consumers[key][2]
         on_node = pod["spec"].get("nodeName") == node
         if same and on_node and names <= set(claim_names(pod).values()):
@@ -67,3 +73,28 @@ def _pods(claims: Iterable[Object]) -> set[tuple[str, str]]:
         }
         common = pods if common is None else common & pods
     return common or set()
+
+
+def _with_extended_claim(pod: Object) -> Object:
+    """The pod with the claim that kube-scheduler made for its extended resources (limits), as if
+    the pod and its containers named the claim: only the pod's status does (core/v1,
+    PodExtendedResourceClaimStatus)."""
+    status = (pod.get("status") or {}).get("extendedResourceClaimStatus")
+    if not status:
+        return pod
+    uses: dict[str, list[Object]] = {}
+    for each in status.get("requestMappings") or ():
+        use = {"name": _EXTENDED, "request": each["requestName"]}
+        uses.setdefault(each["containerName"], []).append(use)
+    spec = dict(pod["spec"])
+    claim = {"name": _EXTENDED, "resourceClaimName": status["resourceClaimName"]}
+    spec["resourceClaims"] = [*(spec.get("resourceClaims") or ()), claim]
+    for kind in ("initContainers", "containers"):
+        spec[kind] = [_using(each, uses.get(each["name"], [])) for each in spec.get(kind) or ()]
+    return {**pod, "spec": spec}
+
+
+def _using(container: Object, uses: list[Object]) -> Object:
+    resources = container.get("resources") or {}
+    claims = [*(resources.get("claims") or ()), *uses]
+    return {**container, "resources": {**resources, "claims": claims}}

@@ -72,6 +72,57 @@ def test_a_claim_made_from_a_template_is_found_by_the_pods_status(world: World) 
     assert sees(world) == {"pod-x-7": {"gcu": CARDS[:2]}, "b": {"gcu": CARDS[:2]}}
 
 
+def by_limits(claim: str, made: dict[str, Any], **requests: str) -> dict[str, Any]:
+    """The pod with a claim that kube-scheduler made for its extended resources (1.36.3,
+    ``extendeddynamicresources.go``): by container, the requests that it uses."""
+    mappings = [
+        {"containerName": container, "resourceName": "enflame.com/gcu", "requestName": request}
+        for container, used in requests.items()
+        for request in used.split()
+    ]
+    status = {"resourceClaimName": claim, "requestMappings": mappings}
+    return {**made, "status": {"extendedResourceClaimStatus": status}}
+
+
+FIRST, SECOND = "container-0-request-0", "container-1-request-0"
+
+
+def test_containers_with_limits_that_kube_scheduler_serves_name_their_own_cards(
+    world: World,
+) -> None:
+    """Neither the pod nor its containers name the claim."""
+    made = pod({}, (), (), ())
+    world.api.pods["team", "pod"] = by_limits("made", made, c0=FIRST, c1=SECOND)
+    claims = claim("made", result(1, FIRST), result(0, SECOND), result(2, SECOND))
+    assert prepare(world, claims) == {"made": ""}
+    assert sees(world) == {"made": {FIRST: CARDS[1:2], SECOND: (CARDS[0], CARDS[2])}}
+
+
+def test_a_container_has_a_limit_that_kube_scheduler_serves_and_a_claim(world: World) -> None:
+    made = pod({"x": "own"}, ("x",), ())
+    world.api.pods["team", "pod"] = by_limits("made", made, c0=FIRST, c1=SECOND)
+    claims = claim("made", result(0, FIRST), result(1, SECOND)), claim("own", result(2))
+    assert prepare(world, *claims) == {"made": "", "own": ""}
+    both = CARDS[0], CARDS[2]
+    assert sees(world) == {"made": {FIRST: both, SECOND: CARDS[1:2]}, "own": {"gcu": both}}
+
+
+def test_an_init_container_reuses_the_card_of_a_limit(world: World) -> None:
+    made = pod({}, ())
+    made["spec"]["initContainers"] = [{"name": "before"}]
+    world.api.pods["team", "pod"] = by_limits("made", made, before=SECOND, c0=SECOND)
+    assert prepare(world, claim("made", result(0, SECOND), result(1, SECOND))) == {"made": ""}
+    assert sees(world) == {"made": {SECOND: CARDS[:2]}}
+
+
+def test_an_init_container_with_more_cards_than_the_next_one_is_refused(world: World) -> None:
+    made = pod({}, ())
+    made["spec"]["initContainers"] = [{"name": "before"}]
+    world.api.pods["team", "pod"] = by_limits("made", made, before=f"{SECOND} {FIRST}", c0=SECOND)
+    errors = prepare(world, claim("made", result(0, FIRST), result(1, SECOND)))
+    assert "containers 'before' and 'c0' of pod team/pod share some" in errors["made"]
+
+
 def test_the_pod_is_the_one_on_this_node_that_uses_all_claims(world: World) -> None:
     both = {"x": "a", "y": "b"}
     pods = ("elsewhere", "gone", "made-anew", "mine", "one-claim-only")
