@@ -14,6 +14,7 @@ from dra_driver.agent.sources import DevicesSource
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import KubeError, NotFound
 from dra_driver.kube.resources import LEASES
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.device import parse_device_name
 from dra_driver.model.names import (
     ALLOCATOR_CONTROLLER,
@@ -92,7 +93,7 @@ class AllocatorHandover:
             if not device.get("consumesCounters"):
                 continue
             _, card = parse_device_name(device["name"])
-            if any(each["key"] == TAINT_ALLOCATED_BY for each in device.get("taints", ())):
+            if _is_tainted(device):
                 since = self._tainted_since.setdefault(card, known.get(card, now))
             else:
                 since = now
@@ -106,8 +107,11 @@ class AllocatorHandover:
         self._retry.stop()
 
     def _has_counters(self) -> bool:
-        """Only after an acknowledgement a card gets counters."""
-        return any(each.get("consumesCounters") for each in self._published())
+        """Only after an acknowledgement a card gets counters. With the taint they are from before
+        the controller allocated: a card in use keeps them until its last claim ends."""
+        return any(
+            each.get("consumesCounters") and not _is_tainted(each) for each in self._published()
+        )
 
     def _reads_acknowledgement(self) -> bool:
         namespace, name = self._lease
@@ -124,3 +128,8 @@ class AllocatorHandover:
             return True
         logger.info("waiting until the controller acknowledges that kube-scheduler allocates")
         return False
+
+
+def _is_tainted(device: Object) -> bool:
+    """Whether kube-scheduler keeps away from the device."""
+    return any(each["key"] == TAINT_ALLOCATED_BY for each in device.get("taints", ()))

@@ -103,6 +103,23 @@ def test_published_counters_are_as_good_as_an_acknowledgement(rig: Rig) -> None:
     assert rig.reads == 0
 
 
+def test_counters_from_before_the_controller_allocated_are_no_acknowledgement(rig: Rig) -> None:
+    """The controller may still grant free cards of the node: it is only being changed back."""
+    before = Rig(ALLOCATOR_CONTROLLER)
+    before.published = devices(allocator=ALLOCATOR_SCHEDULER)
+    for _ in range(2):
+        before.publish(devices(), held=True)
+        before.time += 3600
+    before.handover.stop()
+    assert before.has_counters()
+    rig.published = before.published
+    assert rig.handover.allocator() == ALLOCATOR_CONTROLLER
+    assert rig.reads == 1
+    rig.lease = lease(**{ANNOTATION_ALLOCATOR: ALLOCATOR_SCHEDULER})
+    assert rig.handover.allocator() == ALLOCATOR_SCHEDULER
+    rig.handover.stop()
+
+
 def test_a_card_in_use_keeps_the_taint_until_its_last_claim_ends(rig: Rig) -> None:
     rig.published = devices()
     rig.publish(devices(allocator=ALLOCATOR_SCHEDULER), held=True)
