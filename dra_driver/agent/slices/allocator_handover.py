@@ -10,12 +10,12 @@ import logging
 import time
 from typing import Final, NamedTuple
 
+from dra_driver.agent.slices.device_layout import by_name
 from dra_driver.agent.sources import DevicesSource
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import KubeError, NotFound
 from dra_driver.kube.resources import LEASES
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.devices.device import parse_device_name
 from dra_driver.model.names import (
     ALLOCATOR_CONTROLLER,
     ALLOCATOR_SCHEDULER,
@@ -89,10 +89,9 @@ class AllocatorHandover:
         now = self._clock()
         retained: set[PciAddress] = set()
         known, self._tainted_since = self._tainted_since, {}
-        for device in self._published():
+        for card, _, device in by_name(self._published()):
             if not device.get("consumesCounters"):
                 continue
-            _, card = parse_device_name(device["name"])
             if _is_tainted(device):
                 since = self._tainted_since.setdefault(card, known.get(card, now))
             else:

@@ -147,3 +147,12 @@ def test_counters_go_a_minute_after_the_taint_was_seen() -> None:
     assert not rig.has_counters()
     assert rig.taint_keys() == {TAINT_ALLOCATED_BY}
     rig.handover.stop()
+
+
+def test_devices_of_another_version_of_the_driver_are_not_retained() -> None:
+    """Otherwise nothing could be published after a rollback."""
+    rig = Rig(ALLOCATOR_CONTROLLER)
+    rig.published = [{"name": "newer-7", "consumesCounters": [{"counterSet": "newer"}]}]
+    rig.publish(devices())
+    assert rig.taint_keys() == {TAINT_ALLOCATED_BY}
+    assert not rig.has_counters()
