@@ -59,6 +59,7 @@ class CardCache(Background):
         self._clock = clock
         self._cards: dict[PciAddress, Card] | None = None
         self._unusable: dict[PciAddress, str] = {}
+        self._unread: frozenset[PciAddress] = frozenset()
         self._foreign: Mapping[PciAddress, Problem] = {}
         self._bus: object = None
         self._backoff = Backoff(first=presence_interval, longest=inventory_interval)
@@ -84,6 +85,12 @@ class CardCache(Background):
     def age(self) -> float:
         """Seconds since the last inventory that succeeded; infinite before the first."""
         return self._clock() - self._read_at
+
+    @property
+    def unread(self) -> frozenset[PciAddress]:
+        """Cards on the bus that efsmi has not described since the agent's start. They may be well:
+        efsmi does not answer for them, or its answer is not understood."""
+        return self._unread
 
     def card(self, address: PciAddress) -> Card:
         """The card with its present minor and device nodes; raises HardwareError."""
@@ -118,7 +125,7 @@ class CardCache(Background):
 
     def refresh(self) -> None:
         """Take an inventory now. Never raises: a failure is in `problem`."""
-        before = self._cards
+        before = self._cards, self._unread
         try:
             self._bus = self._sysfs.functions()
             inventory = self._machine.inventory()
@@ -144,7 +151,7 @@ class CardCache(Background):
             # One card that hangs makes every call for all cards hang.
             self._breaker.on_hung(None, hung)
         self.problem = None
-        if self._cards != before or failures >= _TOLERATED_FAILURES:
+        if (self._cards, self._unread) != before or failures >= _TOLERATED_FAILURES:
             self._on_change()
 
     def tick(self) -> None:
@@ -166,6 +173,7 @@ class CardCache(Background):
         missing = {a: _lost(known[a], inventory) for a in known if a not in found | silent}
         unusable = {**inventory.unusable, **inventory.silent}
         self._unusable = {a: reason for a, reason in unusable.items() if a not in known}
+        self._unread = (inventory.unclear | inventory.silent.keys()) - known.keys()
         self._cards = dict(sorted((found | silent | missing).items()))
         self._card_events.emit(known, self._cards, self._unusable)
 

@@ -18,6 +18,7 @@ class UnpublishedDevices:
 
     def __init__(self, context: AgentContext) -> None:
         self._ledger = context.journal.snapshot
+        self._cards = context.cards
         self._desired = FailingTaints(
             DesiredDevices(
                 context.cards,
@@ -45,4 +46,5 @@ class UnpublishedDevices:
             for device in claim.devices
             if device.card not in wanted
         }
-        return with_layouts_in_use(wanted, [{"name": name} for name in gone], frozenset(held))
+        published = [{"name": name} for name in gone]
+        return with_layouts_in_use(wanted, published, frozenset(held), unread=self._cards.unread)

@@ -73,6 +73,7 @@ class DraFrontend:
             held=lambda: claimed_cards(ledger()) | handover.cards_to_retain(),
             form=settings.slice_form,
             evict=settings.evicting,
+            unread=lambda: context.cards.unread,
             publish_lock=PublishLock(settings.state_directory / "locks" / "publisher.lock"),
             published=published,
             on_publication=metrics.publication,

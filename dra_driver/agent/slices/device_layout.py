@@ -50,23 +50,26 @@ def with_layouts_in_use(
     held: frozenset[PciAddress],
     *,
     evict: Collection[str] = (),
+    unread: Collection[PciAddress] = (),
 ) -> list[Object]:
     """The devices to publish, if `published` are on the API server, claims use the cards `held`,
     and the cards that are present should have the devices `wanted`.
 
     A card in use keeps its published layout: with the taint ``changing`` if another layout is
-    wanted, with ``unhealthy=lost`` if the card is missing. Upstream computes what is allocated from
-    the present slices (kubernetes#140802), so an allocated device must not leave them. A layout
+    wanted, with ``unhealthy=lost`` if the card is missing, and with ``unhealthy=efsmi`` if it is
+    one of the cards on the bus that are `unread`. Upstream computes what is allocated from the
+    present slices (kubernetes#140802), so an allocated device must not leave them. A layout
     without counters also keeps the taint ``allocated-by``: kube-scheduler must not allocate a
     second mode of the card. `evict` has the values of taints for which pods must leave.
     """
-    lost = taint(TAINT_UNHEALTHY, "lost", evicts="lost" in evict)
     result = dict(wanted)
     for card, old in _by_card(published).items():
         if card not in held:
             continue
         if card not in wanted:
-            result[card] = [_tainted(each, lost) for each in old]
+            value = "efsmi" if card in unread else "lost"
+            unhealthy = taint(TAINT_UNHEALTHY, value, evicts=value in evict)
+            result[card] = [_tainted(each, unhealthy) for each in old]
         elif _changes(old, wanted[card]):
             changing = taint(TAINT_CHANGING, "")
             taints = {each["name"]: each["taints"] for each in wanted[card]}

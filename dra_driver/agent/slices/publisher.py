@@ -37,6 +37,10 @@ CardsInUse = Callable[[], frozenset[PciAddress]]
 """The cards that claims use on this node; raises JournalError."""
 
 
+UnreadCards = Callable[[], Collection[PciAddress]]
+"""`dra_driver.agent.cards.card_cache.CardCache.unread`."""
+
+
 class OnPublication(Protocol):
     """Called after an attempt that was ``written``, met a ``conflict`` or ``failed``."""
 
@@ -64,6 +68,7 @@ class Publisher(Background):
         held: CardsInUse,
         form: SliceForm = SliceForm.VISIBLE,
         evict: Collection[str] = (),
+        unread: UnreadCards = frozenset,
         publish_lock: PublishLock | None = None,
         published: SliceCache | None = None,
         on_publication: OnPublication = lambda _outcome: None,
@@ -78,6 +83,7 @@ class Publisher(Background):
         self._devices = devices
         self._held = held
         self._evict = evict
+        self._unread = unread
         self._publish_lock = publish_lock
         self._on_publication = on_publication
         self._stands_by = False
@@ -155,7 +161,13 @@ class Publisher(Background):
         devices, current = self._devices(), self.published.all_slices
         if devices is None or current is None:
             return None
-        wanted = with_layouts_in_use(devices, devices_of(current), self._held(), evict=self._evict)
+        wanted = with_layouts_in_use(
+            devices,
+            devices_of(current),
+            self._held(),
+            evict=self._evict,
+            unread=self._unread(),
+        )
         if not self._watcher.watch(-(-len(wanted) // MAX_DEVICES)):
             return None  # the new watches wake the publisher
         if self._node is None or diff_slices(self._node, wanted, current, self._form):

@@ -69,7 +69,14 @@ def test_a_card_that_hangs_from_the_start_on_is_not_published(watched: Watched) 
     assert watched.recorder.lines == [
         "GcuCardUnusable card 0000:0e:00.0 is not published: it did not end within 1 s"
     ]
+    assert watched.cards.unread == {SECOND}
+    changes = watched.changes
     watched.edits.clear()
+    watched.machine.lose_card(str(SECOND))
+    watched.cards.refresh()
+    assert watched.cards.unread == frozenset()
+    assert watched.changes == changes + 1, "now it is lost"
+    watched.machine.restore_card(str(SECOND))
     watched.cards.refresh()
     assert watched.problems() == {"0000:0d:00.0": [], "0000:0e:00.0": []}
 

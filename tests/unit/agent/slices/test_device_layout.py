@@ -148,6 +148,13 @@ def test_a_held_card_that_is_not_there_stays_as_lost() -> None:
     assert with_layouts_in_use({}, old, frozenset()) == []
 
 
+def test_a_held_card_that_efsmi_has_not_described_since_the_start_is_not_lost() -> None:
+    """The agent was updated while the card hangs, for example."""
+    found = with_layouts_in_use({}, devices(), HELD, evict={"lost"}, unread=HELD)
+    assert taints(found) == {(TAINT_ALLOCATED_BY, "controller"), (TAINT_UNHEALTHY, "efsmi")}
+    assert {each["effect"] for device in found for each in device["taints"]} == {"NoSchedule"}
+
+
 def test_a_held_card_that_is_there_but_offers_nothing_is_not_lost() -> None:
     found = with_layouts_in_use({ADDRESS: []}, devices(), HELD)
     assert taints(found) == {(TAINT_ALLOCATED_BY, "controller"), (TAINT_CHANGING, "")}
