@@ -71,7 +71,8 @@ class AllocatorHandover:
         self._retry = Debouncer(on_retry, delay=_RETRY, longest=_RETRY)
 
     def allocator(self) -> str:
-        """For whom a free card is to be published."""
+        """For whom a free card is to be published. Raises KubeError if that is unknown and nothing
+        is published, as after a reboot of the node: cards in use keep the layout that they get."""
         if self._allocator == ALLOCATOR_CONTROLLER:
             return ALLOCATOR_CONTROLLER
         if not self._acknowledged:
@@ -119,6 +120,8 @@ class AllocatorHandover:
         except NotFound:
             return False
         except KubeError as error:
+            if not self._published():
+                raise
             logger.warning("cannot read who allocates; trying again in %.0f s: %s", _RETRY, error)
             return False
         found = (lease["metadata"].get("annotations") or {}).get(ANNOTATION_ALLOCATOR)

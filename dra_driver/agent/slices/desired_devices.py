@@ -38,7 +38,7 @@ class DesiredDevices:
     While inventories fail, all devices have the taint ``unhealthy=efsmi``. If the agent has never
     read the cards, the devices of `published` get that taint. `evict` has the values of the taint
     ``unhealthy`` for which pods must leave a card. `allocator` returns the one for which free cards
-    are published.
+    are published, or raises KubeError.
 
     A card in use keeps its published layout (`with_layouts_in_use`). But kubelets delete the slices
     of their node, when they start or while no agent is registered, so the layout of a card that is

@@ -9,7 +9,7 @@ import pytest
 from dra_driver.agent.slices.allocator_handover import AllocatorHandover, LeaseName
 from dra_driver.agent.slices.device_layout import with_layouts_in_use
 from dra_driver.kube.api import Api
-from dra_driver.kube.errors import NotFound, Unavailable
+from dra_driver.kube.errors import NotFound, TooManyRequests, Unavailable
 from dra_driver.kube.resources import LEASES, Resource
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import (
@@ -85,6 +85,7 @@ def lease(**annotations: str) -> Object:
 def test_without_an_acknowledgement_the_controller_allocates(
     rig: Rig, answer: Object | Exception
 ) -> None:
+    rig.published = devices()
     rig.lease = answer
     assert rig.handover.allocator() == ALLOCATOR_CONTROLLER
     rig.lease = lease(**{ANNOTATION_ALLOCATOR: ALLOCATOR_SCHEDULER})
@@ -94,6 +95,17 @@ def test_without_an_acknowledgement_the_controller_allocates(
     assert rig.handover.allocator() == ALLOCATOR_SCHEDULER
     assert rig.reads == 2
     rig.handover.stop()
+
+
+def test_a_node_whose_slices_were_deleted_waits_for_an_answer(rig: Rig) -> None:
+    """A card in use would be published without counters, and be closed until its claims end."""
+    rig.lease = TooManyRequests("too many requests")
+    with pytest.raises(TooManyRequests):
+        rig.handover.allocator()
+    rig.lease = lease(**{ANNOTATION_ALLOCATOR: ALLOCATOR_SCHEDULER})
+    rig.publish(devices(allocator=rig.handover.allocator()), held=True)
+    assert rig.has_counters()
+    assert rig.taint_keys() == set()
 
 
 def test_published_counters_are_as_good_as_an_acknowledgement(rig: Rig) -> None:
