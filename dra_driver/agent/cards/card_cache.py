@@ -87,6 +87,11 @@ class CardCache(Background):
         return self._clock() - self._read_at
 
     @property
+    def unusable(self) -> Mapping[PciAddress, str]:
+        """Why cards that sysfs or efsmi knows are not among the `latest`."""
+        return self._unusable
+
+    @property
     def unread(self) -> frozenset[PciAddress]:
         """Cards on the bus that efsmi has not described since the agent's start. They may be well:
         efsmi does not answer for them, or its answer is not understood."""

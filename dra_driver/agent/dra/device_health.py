@@ -51,6 +51,7 @@ class DeviceHealths:
         return device_healths(
             {(self.pool, str(device["name"])) for device in self.published()} | self._held(),
             {card.address: card for card in cards or ()},
+            unusable=self.cards.unusable,
             doubt=doubt,
             updated=int(self.now() - age) if cards is not None else 0,
         )
@@ -70,23 +71,28 @@ def device_healths(
     devices: Iterable[PoolDevice],
     cards: Mapping[PciAddress, Card],
     *,
+    unusable: Mapping[PciAddress, str],
     doubt: str | None,
     updated: int,
 ) -> list[DeviceHealth]:
     """The health of each device, sorted by name. `cards` were found or are known to be lost;
-    `doubt` is why their state may be outdated. Pure."""
+    `unusable` has the reasons of others that are on the bus; `doubt` is why the state of cards may
+    be outdated. Pure."""
     found = []
     for pool, name in sorted(devices):
         try:
             _, address = parse_device_name(name)
         except InvalidValue:  # published by another version of the driver
             continue
-        health, message = _health(address, cards.get(address), doubt)
+        reason = unusable.get(address, _NEVER_SEEN)
+        health, message = _health(address, cards.get(address), doubt, reason)
         found.append(DeviceHealth(pool, name, health, updated, message))
     return found
 
 
-def _health(address: PciAddress, card: Card | None, doubt: str | None) -> tuple[Health, str]:
+def _health(
+    address: PciAddress, card: Card | None, doubt: str | None, missing: str
+) -> tuple[Health, str]:
     problems = [
         problem.text
         for problem in (card.problems if card is not None else ())
@@ -97,5 +103,5 @@ def _health(address: PciAddress, card: Card | None, doubt: str | None) -> tuple[
     if doubt is not None:
         return Health.UNKNOWN, f"card {address}: {doubt}"
     if card is None:
-        return Health.UNHEALTHY, f"card {address}: {_NEVER_SEEN}"
+        return Health.UNHEALTHY, f"card {address}: {missing}"
     return Health.HEALTHY, ""

@@ -12,6 +12,7 @@ from dra_driver.agent.cards.card_events import CardEvents
 from dra_driver.agent.dra.device_health import DeviceHealths
 from dra_driver.agent.events import EventReporter
 from dra_driver.hardware.breaker import HungCardBreaker
+from dra_driver.hardware.efsmi.runner import EfsmiHung
 from dra_driver.hardware.machine import Machine
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.kubelet_api.dra.health import Health
@@ -24,7 +25,7 @@ from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim, State
 from dra_driver.node.checkpoint.records import PreparedDevice
 from dra_driver.simulator.machine import SimulatedMachine
 from tests.unit.agent.recorder import ListRecorder
-from tests.unit.hardware.doctored import DoctoredEfsmi
+from tests.unit.hardware.doctored import DoctoredEfsmi, Edit
 
 CARDS = ("0000:0d:00.0", "0000:0e:00.0")
 POOL = "gcu.enflame.com/node"
@@ -41,13 +42,14 @@ class World:
             root,
             plain_device_files=True,
         )
+        self.edits: dict[str, Edit] = {}
         self.now = 100.0
         self.published: list[dict[str, str]] = [{"name": ONE}, {"name": TWO}]
         self.ledger = Ledger()
         self.journal_error: JournalError | None = None
         sysfs = Sysfs(root)
         self.cards = CardCache(
-            Machine(sysfs, DoctoredEfsmi(self.machine, {})),
+            Machine(sysfs, DoctoredEfsmi(self.machine, self.edits)),
             sysfs,
             presence_interval=5.0,
             inventory_interval=60.0,
@@ -149,6 +151,17 @@ def test_a_held_card_that_was_lost_before_the_agent_began(world: World) -> None:
     world.published.append({"name": "whole-0000-0f-00-0"})
     assert world.states()["whole-0000-0f-00-0"] is Health.UNHEALTHY
     assert "has not been found" in world.message("whole-0000-0f-00-0")
+
+
+def test_a_held_card_that_hangs_since_before_the_agent_began_was_found(tmp_path: Path) -> None:
+    def hangs(_: str) -> str:
+        raise EfsmiHung("it did not end within 20 s")
+
+    world = World(tmp_path / "machine")
+    world.edits |= dict.fromkeys(("-q --json-format", "-i 1 -q --json-format", "-i 1 -q"), hangs)
+    world.cards.refresh()
+    assert world.states() == {ONE: Health.HEALTHY, TWO: Health.UNHEALTHY}
+    assert world.message(TWO) == f"card {CARDS[1]}: it did not end within 20 s"
 
 
 def test_a_journal_that_cannot_be_read_leaves_what_is_published(
