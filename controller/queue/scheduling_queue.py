@@ -75,7 +75,8 @@ class SchedulingQueue:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all keys and pods."""
+        """Forget all keys and pods, and for which pod a node is reserved."""
+        self._guard.clear()
         self._active = FairQueue(self._namespaces)
         self._due_since: dict[Key, float] = {}  # of active keys
         self._due_at: dict[Key, float] = {}  # when keys that are not active become active

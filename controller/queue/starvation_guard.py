@@ -90,6 +90,10 @@ class StarvationGuard:
             return ()
         return (old.node,)
 
+    def clear(self) -> None:
+        """Reserve no node."""
+        self._reservation = None
+
     def release(self, key: Key) -> tuple[str, ...]:
         """The pod waits no longer. Returns the node that was reserved for it, if there was one."""
         old = self._reservation

@@ -8,6 +8,7 @@ import pytest
 
 from controller.allocator.allocate import feasible
 from controller.allocator.nodes.node_set import NodeSet
+from controller.cache.claims import MANAGER
 from controller.queue import starvation_guard
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.model.claims.claim import Object
@@ -19,7 +20,8 @@ from tests.unit.controller.allocator.build import (
     pool,
     request,
 )
-from tests.unit.controller.world import FAIRNESS, World, pod
+from tests.unit.controller.fake_api import written_by
+from tests.unit.controller.world import FAIRNESS, World, pod, reserved
 
 CARDS = ("whole-0000-00-00-0", "whole-0000-01-00-0")
 
@@ -117,6 +119,22 @@ def test_the_reservation_ends_when_the_pod_is_gone() -> None:
     start(world, "small")
     world.remove(PODS, "large")
     world.run_until_idle()
+    assert world.node_of("small") == "a"
+
+
+def test_the_reservation_ends_with_the_leadership() -> None:
+    """Another replica serves the pod, which then runs for days without an event."""
+    world = starving()
+    world.fence.close()
+    world.run_until_idle()
+    bound = world.api.live[PODS, "large"]
+    world.put(PODS, bound | {"spec": bound["spec"] | {"nodeName": "b"}})
+    served = reserved(allocated("large", "b", "whole-0000-02-00-0"), "large")
+    served["metadata"]["managedFields"] = written_by(MANAGER)
+    world.put(RESOURCE_CLAIMS, served)
+    world.run_until_idle()
+    world.lead("2")
+    start(world, "small")
     assert world.node_of("small") == "a"
 
 
