@@ -83,6 +83,7 @@ class SchedulingQueue:
         self._timers: list[tuple[float, int, Key]] = []  # valid where they agree with `_due_at`
         self._pushed = 0
         self._unschedulable: set[Key] = set()
+        self._foreign: set[Key] = set()  # pods with claims that are not ours as yet
         self._infos: dict[Key, QueuedPodInfo] = {}
         self._classes: dict[PodClass, FairQueue] = {}  # unschedulable pods
         self._changed: set[str] = set()  # nodes that events may have made fit for some class
@@ -150,8 +151,15 @@ class SchedulingQueue:
         self.on_nodes_changed(self._guard.release(key))
         self.add(key, self._guard.next_check(now, now))
 
+    def add_foreign(self, key: Key, now: float) -> None:
+        """The pod waits for claims that are not ours. It has another step later, for the same
+        reason, and when a DeviceClass has changed."""
+        self._foreign.add(key)
+        self.add(key, self._guard.next_check(now, now))
+
     def remove_waiting(self, key: Key) -> None:
         """The pod waits for devices no longer."""
+        self._foreign.discard(key)
         self._remove_from_class(key)
         self._infos.pop(key, None)
         self.backoff.forget(key, BackoffReason.STILL_UNSCHEDULABLE)
@@ -167,9 +175,12 @@ class SchedulingQueue:
             self._begin_changes()
 
     def on_device_class_changed(self, now: float) -> None:
-        """A DeviceClass changed: every unschedulable pod may request something else now."""
+        """A DeviceClass changed: every unschedulable pod may request something else now, and
+        claims of other pods may be ours."""
         for key in list(self._unschedulable):
             self._move(key, now)
+        for key in self._foreign:
+            self.add(key, now)
 
     def move_to_active_or_backoff(self, now: float) -> None:
         """Make the first pod active that the changes can help (kube-scheduler moves all pods that

@@ -133,6 +133,8 @@ class Reconciler:
             return
         if not wanted:
             self.remove_waiting(key)
+            if not all(map(allocation, claims.values())):
+                context.queue.add_foreign(key, context.clock())
             self._leave_to_scheduler(pod, ours)
             return
         quiet_until = max(map(context.backoff.quiet_until, unallocated))
