@@ -144,7 +144,8 @@ class Writer:
             return replace(answer, error=error)
 
     def _lift_gate(self, pod: Object) -> Object | None:
-        """Returns None if another pod has the name by now."""
+        """Returns None if the pod is gone. Raises Conflict where the server, or an admission
+        webhook, answers so although the pod is there."""
         metadata = pod["metadata"]
         body = {
             "metadata": {"uid": metadata["uid"]},
@@ -158,10 +159,21 @@ class Writer:
                 namespace=metadata["namespace"],
                 patch_type=PatchType.STRATEGIC_MERGE,
             )
-        except (NotFound, Conflict):
+        except NotFound:
+            return None
+        except Conflict:
+            if self._is_there(pod):
+                raise
             return None
         logger.info("lifted the gate of pod %s/%s", metadata["namespace"], metadata["name"])
         return lifted
+
+    def _is_there(self, pod: Object) -> bool:
+        """Whether the pod itself has its name still."""
+        try:
+            return uid_of(self._read(pod, PODS)) == uid_of(pod)
+        except NotFound:
+            return False
 
     def _fence_claim(self, claim: Object) -> Answer:
         try:

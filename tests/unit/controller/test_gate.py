@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dra_driver.kube.errors import Unavailable
+from dra_driver.kube.errors import Conflict, KubeError, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import SCHEDULING_GATE
@@ -82,11 +82,19 @@ def test_a_new_leader_catches_up() -> None:
     assert world.run_until_idle() == ["p patch"]
 
 
-def test_a_lift_that_failed_is_tried_again() -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        Unavailable("no answer"),
+        Conflict("too many others change the pod, or a webhook refuses in that word", status=409),
+    ],
+    ids=["no answer", "conflict"],
+)
+def test_a_lift_that_failed_is_tried_again(error: KubeError) -> None:
     world = World()
     world.put(RESOURCE_CLAIMS, allocated("c", "a", "whole-0000-00-00-0"))
     world.put(PODS, gated("c"))
-    world.api.write_errors = [Unavailable("no answer")]
+    world.api.write_errors = [error]
     world.run_until_idle()
     assert gates(world) == [SCHEDULING_GATE]
     world.after(1.0)
