@@ -40,6 +40,7 @@ class TemplateReconciler:
         users = context.cache.pods_of_template(key)
         stored = context.cache.get(key)
         if stored is None:
+            self._unused_since.pop(key, None)
             waiting = tuple(pod for pod in users if pods.waits_for_template(pod, key.name))
             template = template_for(key.namespace, key.name)
             if template is not None and waiting:
@@ -62,6 +63,7 @@ class TemplateReconciler:
             raise answer.error
         elif isinstance(command, DeleteTemplate):
             self._unused_since.pop(command.key, None)
+            context.queue.add(command.key, now)  # a pod may wait for the next one by now
             return
         elif is_ours(answer.found[0]):
             context.cache.apply(RESOURCE_CLAIM_TEMPLATES, Change.MODIFIED, answer.found[0])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from controller.queue.event_queue import ResourceEvent
+from dra_driver.kube.api import Change
 from dra_driver.kube.errors import Forbidden, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIM_TEMPLATES
 from dra_driver.model.claims.claim import Object
@@ -98,6 +100,24 @@ def test_made_again_where_somebody_deleted_it() -> None:
     world.put(PODS, user())
     world.run_until_idle()
     world.remove(RESOURCE_CLAIM_TEMPLATES, NAME)
+    assert world.run_until_idle() == [f"{NAME} create"]
+
+
+def test_made_again_for_a_pod_that_came_while_it_was_deleted() -> None:
+    """The watch reports the pod and the deletion before the answer to the deletion is read."""
+    world = World()
+    made_and_unused(world)
+    world.pool.is_paused = True
+    world.after(RETENTION)
+    [deletion] = world.pool.submitted
+    world.pool.submitted.clear()
+    world.put(PODS, user("q"))
+    deleted = ResourceEvent(RESOURCE_CLAIM_TEMPLATES, Change.DELETED, stored(world) or {})
+    world.events.put(deleted)
+    world.run_until_idle()
+    world.pool.is_paused = False
+    deletion()
+    assert stored(world) is None
     assert world.run_until_idle() == [f"{NAME} create"]
 
 
