@@ -105,6 +105,7 @@ class LeaderElector(Background):
             return
         if holds:
             self._has_led = True
+            led = self._fence.is_open()  # the deadline may have passed during the renewal
             self._fence.open_until(began_at + self._times.renew_deadline, self._term())
             if not led:
                 logger.info("%s leads", self._identity)

@@ -97,6 +97,24 @@ def test_a_leader_that_cannot_renew_stops_writing_before_others_take_over() -> N
     assert first.leading == 2
 
 
+def test_a_renewal_that_ends_after_the_deadline_wins_the_lease_anew() -> None:
+    """Nothing else wakes the thread that found the fence closed meanwhile."""
+    leases = Leases()
+    first = Replica(leases, "a")
+    first.after(0)
+    answer = leases.replace
+
+    def slow(resource: Resource, body: Object, *, subresource: str = "") -> Object:
+        first.time += 5.0
+        return answer(resource, body, subresource=subresource)
+
+    leases.replace = slow  # type: ignore[method-assign]
+    assert first.after(2)
+    assert first.leading == 1
+    assert first.after(2)
+    assert first.leading == 2
+
+
 def test_a_suspended_process_finds_its_fence_closed() -> None:
     first = Replica(Leases(), "a")
     first.after(0)
