@@ -130,10 +130,10 @@ class LeaderElector(Background):
         try:
             lease = self._api.get(LEASES, self._name, namespace=self._namespace)
         except NotFound:
-            return self._create()
+            # Somebody deleted it, and who held it may still write.
+            return not self._is_held_by_another() and self._create()
         self._observe(lease)
-        holder = lease["spec"].get("holderIdentity") or ""
-        if holder not in {"", self._identity} and self._clock() < self._expiry(lease):
+        if self._is_held_by_another():
             return False
         try:
             changed = {"metadata": self._metadata(lease), "spec": self._spec(lease)}
@@ -141,6 +141,14 @@ class LeaderElector(Background):
         except Conflict:
             return False  # another replica was faster
         return True
+
+    def _is_held_by_another(self) -> bool:
+        """Whether the lease that was read last is another's, and has not ended."""
+        lease = self._observed
+        if lease is None:
+            return False
+        holder = lease["spec"].get("holderIdentity") or ""
+        return holder not in {"", self._identity} and self._clock() < self._expiry(lease)
 
     def _create(self) -> bool:
         body: Object = {

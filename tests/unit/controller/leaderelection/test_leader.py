@@ -115,6 +115,28 @@ def test_a_renewal_that_ends_after_the_deadline_wins_the_lease_anew() -> None:
     assert first.leading == 2
 
 
+def test_a_deleted_lease_makes_no_second_leader() -> None:
+    leases = Leases()
+    first, second = Replica(leases, "a"), Replica(leases, "b")
+    first.after(0)
+    second.after(0)
+    leases.lease = None
+    assert not second.after(2)
+    assert first.after(2)
+    assert leases.holder() == "a"
+
+
+def test_a_deleted_lease_of_a_leader_that_ended_is_created_after_its_duration() -> None:
+    leases = Leases()
+    Replica(leases, "a").after(0)
+    second = Replica(leases, "b")
+    second.after(0)
+    leases.lease = None
+    assert not second.after(14.9)
+    assert second.after(0.1)
+    assert leases.holder() == "b"
+
+
 def test_a_suspended_process_finds_its_fence_closed() -> None:
     first = Replica(Leases(), "a")
     first.after(0)
