@@ -37,7 +37,8 @@ class Observer:
         found = context.cache.get(key)
         if key.subject is Subject.CLAIM:
             note = None if found is None else "; ".join(self._conflicts(found))
-            context.reporter.allocated_twice(key, found, note)
+            for other in context.reporter.allocated_twice(key, found, note):
+                context.queue.add(other, context.clock())
         elif (
             found is not None
             and pods.has_our_gate(found)

@@ -87,6 +87,13 @@ class Reporter:
         about = (_typed(pod, PODS), *(_typed(each, RESOURCE_CLAIMS) for each in claims))
         return max(self._warn(regarding, _ALLOCATION_FAILED, reason) for regarding in about)
 
+    def clear(self) -> None:
+        """Another replica leads, and reports claims."""
+        self._foreign_claims.clear()
+        self._conflicting_claims.clear()
+        self._foreign.set(0)
+        self._conflicting.set(0)
+
     def foreign_allocation(self, key: Key, claim: Object | None) -> None:
         """Report devices of ours that another allocator gave to the claim."""
         note = allocated_by_other(claim) if claim is not None else None
@@ -98,8 +105,12 @@ class Reporter:
             self._warn(_typed(claim, RESOURCE_CLAIMS), _ALLOCATED_BY_OTHER, note)
         self._foreign.set(len(self._foreign_claims))
 
-    def allocated_twice(self, key: Key, claim: Object | None, conflict: str | None) -> None:
-        """Report the `conflict` of the claim's allocation with others; empty if there is none."""
+    def allocated_twice(
+        self, key: Key, claim: Object | None, conflict: str | None
+    ) -> tuple[Key, ...]:
+        """Report the `conflict` of the claim's allocation with others; empty if there is none.
+        Returns the claims that may have no conflict any more, because this one has none."""
+        before = len(self._conflicting_claims)
         if claim is None or not conflict:
             self._conflicting_claims.discard(key)
         else:
@@ -108,6 +119,8 @@ class Reporter:
             logger.warning("claim %s: %s", _name(claim), note)
             self._warn(_typed(claim, RESOURCE_CLAIMS), _ALLOCATED_TWICE, note)
         self._conflicting.set(len(self._conflicting_claims))
+        has_ended = len(self._conflicting_claims) < before
+        return tuple(self._conflicting_claims) if has_ended else ()
 
     def warn_pod(self, pod: Object, reason: str, note: str, action: str = "Allocate") -> None:
         self._warn(_typed(pod, PODS), reason, note, action)

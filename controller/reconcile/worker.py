@@ -104,6 +104,7 @@ class Worker(Background):
             self.handle_event(event)
         if not self._may_act():
             self._queue.clear()  # a follower would fill it for weeks
+            self._reporter.clear()
             self._has_queued_all = False
         elif not self._has_taken_over():
             self._take_over()

@@ -33,6 +33,19 @@ def test_reported_once_with_writer_and_devices() -> None:
     assert world.metric("gcu_controller_foreign_allocations") == 0
 
 
+def test_one_that_ends_while_another_replica_leads_is_not_counted() -> None:
+    world = World()
+    past_us(world)
+    world.run_until_idle()
+    world.fence.close()
+    world.remove(RESOURCE_CLAIMS, "x")
+    world.run_until_idle()
+    assert world.metric("gcu_controller_foreign_allocations") == 0
+    world.lead("2")
+    world.run_until_idle()
+    assert world.metric("gcu_controller_foreign_allocations") == 0
+
+
 def test_counted_as_used() -> None:
     world = World(pool("a", [device("whole", 0)]))
     past_us(world)

@@ -80,3 +80,27 @@ def test_what_is_allocated_twice_is_reported_until_it_ends(
     world.remove(RESOURCE_CLAIMS, "second")
     world.run_until_idle()
     assert world.metric(CONFLICTS) == 0
+
+
+def test_the_claim_that_stays_is_not_allocated_twice_any_more(world: World) -> None:
+    """A new leader finds both, and people delete one of them."""
+    world.fence.close()
+    world.put(RESOURCE_CLAIMS, shares("first", 3))
+    world.put(RESOURCE_CLAIMS, allocated("second", "a", "whole-0000-00-00-0"))
+    world.run_until_idle()
+    world.lead("2")
+    world.run_until_idle()
+    assert world.metric(CONFLICTS) == 2
+    world.remove(RESOURCE_CLAIMS, "second")
+    world.run_until_idle()
+    assert world.metric(CONFLICTS) == 0
+
+
+def test_a_replica_that_follows_counts_no_claims(world: World) -> None:
+    world.put(RESOURCE_CLAIMS, shares("first", 3))
+    world.put(RESOURCE_CLAIMS, shares("second", 4))
+    world.run_until_idle()
+    assert world.metric(CONFLICTS) == 2
+    world.fence.close()
+    world.run_until_idle()
+    assert world.metric(CONFLICTS) == 0
