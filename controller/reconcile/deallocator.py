@@ -12,10 +12,10 @@ from controller.cache.claims import (
     is_stranded,
     is_unreservable,
 )
-from controller.cache.keys import Key, uid_of
+from controller.cache.keys import Key, Subject, uid_of
 from controller.reconcile.context import Context
 from controller.write.commands import Answer, ReleaseAllocation
-from dra_driver.model.claims.claim import Object, allocation
+from dra_driver.model.claims.claim import Object, allocation, claim_names
 
 _FACTOR_FOR_OLD_VERDICT = 4
 # kube-scheduler tries a pod again five minutes after it rejected the pod, and checks for such pods
@@ -69,6 +69,23 @@ class Deallocator:
         """Release the claim if no pod will ever use its allocation."""
         if is_orphan(claim, self._context.cache.pods_of(claim)):
             self._release(key, (claim,), "the pod that it was allocated for is gone")
+
+    def release_unusable(self, pod: Object) -> None:
+        """The pod cannot be bound as it is: it is being deleted, it is held by others, or lacks a
+        claim. Release those of its claims that no other pod waits for. They could be kept for ever:
+        a pod that is being deleted stays until its last finalizer is removed."""
+        context, namespace = self._context, pod["metadata"]["namespace"]
+        names = filter(None, claim_names(pod).values())
+        found = (context.cache.get(Key(Subject.CLAIM, namespace, name)) for name in names)
+        claims = [
+            each
+            for each in found
+            if each is not None
+            and is_releasable(each)
+            and all(uid_of(user) == uid_of(pod) for user in context.cache.pods_of(each))
+        ]
+        if not context.dispatcher.in_flight(pod, *claims):
+            self.release_all(pod, claims, "its pod cannot be bound")
 
     def on_released(self, command: ReleaseAllocation, answer: Answer) -> None:
         """The cache has what the server answered."""

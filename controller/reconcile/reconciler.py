@@ -116,7 +116,7 @@ class Reconciler:
         pod = context.cache.get(key)
         claims = None if pod is None or pods.is_aside(pod) else context.cache.claims_of(pod)
         if pod is None or claims is None:
-            self.remove_waiting(key)  # the event of a missing claim makes the pod active again
+            self._set_aside(key, pod)
             return
         if context.dispatcher.in_flight(pod, *claims.values()):
             return
@@ -142,6 +142,12 @@ class Reconciler:
             context.queue.add(key, quiet_until)
         else:
             self._serve(pod, wanted, claims, ours)
+
+    def _set_aside(self, key: Key, pod: Object | None) -> None:
+        """Nothing is allocated for the pod; the event of a missing claim makes it active again."""
+        self.remove_waiting(key)
+        if pod is not None:
+            self._deallocator.release_unusable(pod)
 
     def _leave_to_scheduler(self, pod: Object, ours: dict[str, Object]) -> None:
         """All claims of ours are allocated: kube-scheduler binds the pod."""

@@ -31,6 +31,36 @@ def test_an_orphan_is_released() -> None:
     assert allocation(world.claim("c")) is None
 
 
+def test_a_pod_that_is_deleted_before_it_was_bound_gives_its_claims_back() -> None:
+    """Who must remove its finalizer may be away."""
+    world = granted()
+    found = copy.deepcopy(world.api.live[PODS, "p"])
+    found["metadata"] |= {
+        "deletionTimestamp": "2026-01-01T00:00:00Z",
+        "finalizers": ["batch.kubernetes.io/job-tracking"],
+    }
+    world.put(PODS, found)
+    assert world.run_until_idle() == ["c status"]
+    assert allocation(world.claim("c")) is None
+    assert world.after(PATIENCE) == []
+
+
+def test_a_pod_that_lost_a_claim_gives_the_others_back_until_there_is_a_new_one() -> None:
+    world = granted("c", "d")
+    world.remove(RESOURCE_CLAIMS, "d")
+    assert world.run_until_idle() == ["c status"]
+    assert allocation(world.claim("c")) is None
+    world.put(RESOURCE_CLAIMS, claim("d"))
+    world.after(RETRY)
+    assert world.node_of("c") == world.node_of("d") == "b"
+
+
+def test_a_pod_that_lacks_a_claim_takes_none_from_others() -> None:
+    world = granted()
+    world.put(PODS, pod("q", "c", "missing", status=unschedulable()))
+    assert world.run_until_idle() == []
+
+
 @pytest.mark.parametrize("change", ["reserved", "another user", "deleting", "theirs", "made"])
 def test_not_an_orphan(change: str) -> None:
     world = granted()
