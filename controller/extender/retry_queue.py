@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
 from controller.cache import pods
 from controller.cache.keys import uid_of
+from controller.extender.limit_request import parse_limits
 from dra_driver.kube.api import ObjectApi
 from dra_driver.kube.errors import Conflict, NotFound
 from dra_driver.kube.resources import PODS
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.errors import GcuError
+from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.names import DRIVER
 
 logger = logging.getLogger(__name__)
@@ -39,10 +40,12 @@ _AT_ONCE: Final = 16  # retried at a time: what is free may be enough for one
 @dataclass(frozen=True, slots=True)
 class _WaitingPod:
     """`nodes` are those to which the pod may go, as they were asked about, last at `asked_at`; None
-    where there may be others. Nothing is done before `due`, and after that not for `pause` seconds,
-    which double. `seen` is the version of the cache that had no place."""
+    where there may be others. Pods with equal `demand` fit the same nodes. Nothing is done before
+    `due`, and after that not for `pause` seconds, which double. `seen` is the version of the cache
+    that had no place."""
 
     pod: Object
+    demand: Hashable
     nodes: tuple[str, ...] | None
     asked_at: float
     due: float
@@ -80,9 +83,11 @@ class RetryQueue:
         with self._lock:
             known = self._pods.get(uid)
             if known is None:
-                self._pods[uid] = _WaitingPod(pod, places, now, now + _FIRST, _FIRST)
+                self._pods[uid] = _WaitingPod(pod, _demand(pod), places, now, now + _FIRST, _FIRST)
             else:
-                self._pods[uid] = replace(known, pod=pod, nodes=places, asked_at=now)
+                self._pods[uid] = replace(
+                    known, pod=pod, demand=_demand(pod), nodes=places, asked_at=now
+                )
 
     def drop(self, uid: str) -> None:
         """The pod does not wait any more."""
@@ -104,12 +109,16 @@ class RetryQueue:
             }
             due = [each for each in self._pods.values() if each.due <= now and each.seen != version]
         due.sort(key=lambda each: pods.urgency(each.pod))
-        for each in islice((each for each in due if self._fits_now(each, version)), _AT_ONCE):
+        unfit: set[Hashable] = set()  # thousands of replicas need one answer
+        fitting = (each for each in due if self._fits_now(each, version, unfit))
+        for each in islice(fitting, _AT_ONCE):
             self._retry(each)
 
-    def _fits_now(self, waiting: _WaitingPod, version: int) -> bool:
-        found = self._fits(waiting.pod, waiting.nodes)
+    def _fits_now(self, waiting: _WaitingPod, version: int, unfit: set[Hashable]) -> bool:
+        asked = waiting.demand, waiting.nodes
+        found = asked not in unfit and self._fits(waiting.pod, waiting.nodes)
         if not found:
+            unfit.add(asked)
             self._change(waiting, lambda known: replace(known, seen=version))
         return found
 
@@ -135,3 +144,12 @@ class RetryQueue:
             known = self._pods.get(uid)
             if known is not None:
                 self._pods[uid] = change(known)
+
+
+def _demand(pod: Object) -> Hashable:
+    """What decides which nodes can take the pod: its limits, and the workload whose pods nodes did
+    not admit."""
+    try:
+        return parse_limits(pod), pods.workload(pod)
+    except Refused as error:
+        return str(error)

@@ -12,7 +12,7 @@ from dra_driver.kube.errors import Conflict, NotFound, Unavailable
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import GcuError
 from tests.unit.controller.extender.api import PodApi
-from tests.unit.controller.extender.build import SHARED, pod
+from tests.unit.controller.extender.build import SHARED, of_workload, pod
 
 POD = pod("a", {SHARED: 1})
 
@@ -68,6 +68,19 @@ def test_nothing_is_asked_twice_of_one_view(world: World) -> None:
     world.retry_due(1)
     world.retry_due(1)
     assert world.request == 1
+
+
+def test_of_pods_that_ask_for_the_same_one_is_asked_about(world: World) -> None:
+    for number in range(100):
+        world.waiting.add(pod(f"p{number}", {SHARED: 1}), ["n", "m"])
+    world.waiting.add(pod("larger", {SHARED: 2}), ["n", "m"])
+    world.waiting.add(pod("elsewhere", {SHARED: 1}), ["o"])
+    world.waiting.add(of_workload("rs", pod("of others", {SHARED: 1})), ["n", "m"])
+    world.now = 20.0
+    assert world.retry_due(1) == 0
+    assert world.request == 4
+    world.places = {"n"}
+    assert world.retry_due(2) == 16
 
 
 def test_a_pod_that_has_just_been_refused_is_left_to_kube_scheduler(world: World) -> None:
