@@ -27,6 +27,9 @@ LONGEST_BACKOFF = 10.0  # seconds
 class Nobody:
     """A guard that reserves nothing."""
 
+    def clear(self) -> None:
+        pass
+
     def release(self, key: Key) -> tuple[str, ...]:
         return ()
 
