@@ -110,7 +110,10 @@ class Deallocator:
             self._release(pods.key_of(pod), stranded, why)
 
     def _release(self, key: Key, claims: tuple[Object, ...], why: str) -> None:
-        self._context.dispatcher.dispatch(ReleaseAllocation(key=key, claims=claims, why=why))
+        once = {uid_of(each): each for each in claims}  # a pod may name a claim twice
+        self._context.dispatcher.dispatch(
+            ReleaseAllocation(key=key, claims=tuple(once.values()), why=why)
+        )
 
     def _bind_timeout(self, verdict: str | None, before: str | None) -> float:
         """Seconds that kube-scheduler has to bind the pod. If its verdict is the one from before

@@ -161,6 +161,15 @@ def test_an_unschedulable_pod_gives_all_its_claims_back_together() -> None:
     assert world.node_of("c") == world.node_of("d") != first
 
 
+def test_a_claim_that_its_pod_names_twice_is_released_once() -> None:
+    world = granted()
+    twice = pod("p", "c", status=unschedulable())
+    twice["spec"]["resourceClaims"].append({"name": "again", "resourceClaimName": "c"})
+    world.put(PODS, twice)
+    world.run_until_idle()
+    assert world.after(PATIENCE) == ["c status"]
+
+
 def test_claims_of_a_pod_without_verdict_are_not_released() -> None:
     world = granted()
     assert world.after(PATIENCE * 3) == []
