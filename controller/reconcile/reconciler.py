@@ -10,6 +10,7 @@ from controller.allocator.claim_request import ClaimRequest, parse_claim
 from controller.allocator.ownership import is_ours
 from controller.allocator.results import granted_amounts
 from controller.cache import pods
+from controller.cache.claims import allocated_by_us
 from controller.cache.keys import Key, Subject, uid_of
 from controller.filter.node_filter import FeasibleNodes, NodeFilter
 from controller.filter.usage import check_allocated, check_requested
@@ -135,7 +136,7 @@ class Reconciler:
             self.remove_waiting(key)
             if not all(map(allocation, claims.values())):
                 context.queue.add_foreign(key, context.clock())
-            self._leave_to_scheduler(pod, ours)
+            self._leave_to_scheduler(pod, claims, ours)
             return
         quiet_until = max(map(context.backoff.quiet_until, unallocated))
         if quiet_until > context.clock():
@@ -149,8 +150,11 @@ class Reconciler:
         if pod is not None:
             self._deallocator.release_unusable(pod)
 
-    def _leave_to_scheduler(self, pod: Object, ours: dict[str, Object]) -> None:
-        """All claims of ours are allocated: kube-scheduler binds the pod."""
+    def _leave_to_scheduler(
+        self, pod: Object, claims: dict[str, Object], ours: dict[str, Object]
+    ) -> None:
+        """All claims of ours are allocated: kube-scheduler binds the pod. What we allocated is ours
+        even if its DeviceClass is gone by now."""
         context = self._context
         if not pods.node_name(pod):
             for reason, note in warnings_about(pod, ours, context.cache):
@@ -158,7 +162,8 @@ class Reconciler:
         if pods.has_our_gate(pod):
             context.dispatcher.dispatch(LiftGate(key=pods.key_of(pod), pod=pod))
         else:
-            self._deallocator.check_bind_timeout(pod, list(ours.values()))
+            allocated = list(filter(allocated_by_us, claims.values()))
+            self._deallocator.check_bind_timeout(pod, allocated)
 
     def _serve(
         self,

@@ -9,11 +9,20 @@ import copy
 
 import pytest
 
-from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
+from dra_driver.kube.resources import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object, allocation
+from tests.unit.controller.allocator.build import claim, device_class, request
 from tests.unit.controller.fake_api import written_by
 from tests.unit.controller.granted import granted
-from tests.unit.controller.world import PATIENCE, QUIET, World, pod, reserved, unallocated
+from tests.unit.controller.world import (
+    PATIENCE,
+    QUIET,
+    World,
+    pod,
+    reserved,
+    unallocated,
+    unschedulable,
+)
 
 
 def test_the_last_users_end_is_no_failure_of_the_node() -> None:
@@ -132,3 +141,18 @@ def test_an_allocation_of_an_old_server_that_others_have_stays_and_an_event_says
     assert allocation(world.claim("c")) is not None
     [note] = [each for each in world.recorder.notes if each.startswith("Pod p: ")]
     assert "claim default/c was allocated before Kubernetes 1.36" in note
+
+
+def test_a_claim_whose_class_is_gone_is_released_like_any_other() -> None:
+    world = World()
+    some = device_class("some", "whole")
+    world.put(DEVICE_CLASSES, some)
+    world.put(RESOURCE_CLAIMS, claim("c", [request(cls="some")]))
+    world.put(PODS, pod("p", "c"))
+    world.run_until_idle()
+    assert world.node_of("c") == "a"
+    world.remove(DEVICE_CLASSES, "some")
+    world.put(PODS, pod("p", "c", status=unschedulable()))
+    world.run_until_idle()
+    world.after(PATIENCE)
+    assert world.node_of("c") is None
