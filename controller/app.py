@@ -123,7 +123,7 @@ def new_worker(
         if by_scheduler
         else Reconciler(context, node_filter, guard, AllocationCommitter(context, now)),
         previous_leader=PreviousLeaderFence(
-            api, pool, writer, fence, events, cache, faults.isolate
+            api, pool, writer, fence, events, cache, faults.isolate, clock
         ),
         fence=fence,
         steps=steps,

@@ -10,7 +10,8 @@ either: it did not know them before its lease ended, and then its fence is close
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import repeat
@@ -24,7 +25,7 @@ from controller.queue.event_queue import EventQueue, ResourceEvent
 from controller.write.writer import Writer
 from dra_driver.kube.api import Api, Change
 from dra_driver.kube.decode import Typed
-from dra_driver.kube.errors import KubeError, NotFound
+from dra_driver.kube.errors import KubeError, NotFound, Unavailable
 from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import ClaimRef, Object, allocation
 from dra_driver.model.errors import GcuError, Refused
@@ -39,13 +40,21 @@ logger = logging.getLogger(__name__)
 # with the term (413) is too large with an allocation, too.
 _REFUSALS: Final = frozenset({400, 403, 409, 413, 422})
 
+# In answers of 5xx, where an admission webhook is away, or refuses so (1.36.3, `ErrCallingWebhook`,
+# `ToStatusErr`). It may be the webhook of one namespace.
+_WEBHOOK: Final = re.compile(r"failed calling webhook|admission webhook .* denied the request")
+# Seconds until no write of the previous leader can arrive any more that it had sent before its
+# lease ended: an API server's --request-timeout.
+_PATIENCE: Final = 60.0
+
 VERSIONS: Final = Typed({"metadata": {"namespace": str, "name": str, "resourceVersion": str}})
 """Decodes what is read of each listed claim."""
 
 
 @dataclass(slots=True)
 class PreviousLeaderFence:
-    """`pool` executes the reads and writes; `isolate` ends what fails with one claim alone."""
+    """`pool` executes the reads and writes; `isolate` ends what fails with one claim alone; `clock`
+    returns seconds."""
 
     api: Api
     pool: Executor
@@ -54,12 +63,16 @@ class PreviousLeaderFence:
     events: EventQueue
     cache: ClusterCache
     isolate: Isolate
+    clock: Callable[[], float]
+    _begun: tuple[str, float] = "", 0.0  # the term, and when its fencing began
 
     def run(self) -> str:
         """Fence the previous leader; returns the term, which begins. The claims that were read and
         written are in the event queue then. After a GcuError call it again: a claim that has the
         term is not written twice."""
         term = self.fence.accept()
+        if self._begun[0] != term:
+            self._begun = term, self.clock()
         current = self._current_claims()
         self.cache.state().selectors.allowance.begin()  # for all claims together
         unmarked = [claim for claim in current if self._is_open(claim) and _term_of(claim) != term]
@@ -117,6 +130,8 @@ class PreviousLeaderFence:
                     # The claim's annotations may be full, or a policy of its namespace forbids
                     # every change. One tenant's claim must not block all others.
                     logger.warning("claim %s carries no term: %s", ClaimRef.of(claim), error)
+                case Unavailable() as error if self._is_for_good(error):
+                    logger.warning("claim %s carries no term: %s", ClaimRef.of(claim), error)
                 case GcuError() as error:
                     failed = error
                 case Exception() as fault:
@@ -126,6 +141,12 @@ class PreviousLeaderFence:
                     self._put_event(written)
         if failed is not None:
             raise failed
+
+    def _is_for_good(self, error: Unavailable) -> bool:
+        """Whether a webhook does not let the claim be written, and that for so long that all others
+        need not wait for it."""
+        is_late = self.clock() - self._begun[1] >= _PATIENCE
+        return is_late and _WEBHOOK.search(str(error)) is not None
 
     def _try_write_term(self, claim: Object, term: str) -> Object | Exception:
         try:

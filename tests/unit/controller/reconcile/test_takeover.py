@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from controller.queue.event_queue import Replaced
@@ -13,10 +15,11 @@ from dra_driver.kube.errors import (
     Unavailable,
     from_response,
 )
-from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import ANNOTATION_TERM
 from tests.unit.controller.allocator.build import allocated, claim, device, pool, request
+from tests.unit.controller.fake_api import FakeApi
 from tests.unit.controller.world import World, pod
 
 
@@ -149,6 +152,55 @@ def test_a_conflict_with_nothing_is_a_refusal() -> None:
     world.put(PODS, pod("p", "c"))
     world.run_until_idle()
     assert world.node_of("c") == "a"
+
+
+WITHOUT_WEBHOOK = {
+    "away": 'Internal error occurred: failed calling webhook "v.team.example": no endpoints',
+    "refuses": 'admission webhook "v.team.example" denied the request: not now',
+}
+
+
+class Webhooked(FakeApi):
+    """Whatever is written of the claim `theirs` fails with that message."""
+
+    message = "no webhook"
+
+    def replace(self, resource: Resource, body: Object, *, subresource: str = "") -> Object:
+        if body["metadata"]["name"] == "theirs":
+            answer = json.dumps({"code": 500, "message": self.message}).encode()
+            raise from_response("PUT /", 500, answer)
+        return super().replace(resource, body, subresource=subresource)
+
+
+def with_webhook(message: str) -> World:
+    """A new leader, 58 s after its term began."""
+    api = Webhooked()
+    api.message = message
+    world = World(api=api)
+    world.fence.close()
+    for name in ("theirs", "c"):
+        world.put(RESOURCE_CLAIMS, claim(name))
+    world.put(PODS, pod("p", "c"))
+    world.lead("2")
+    for _ in range(58):
+        world.after(1.0)
+    assert world.node_of("c") is None
+    return world
+
+
+@pytest.mark.parametrize("message", WITHOUT_WEBHOOK.values(), ids=WITHOUT_WEBHOOK)
+def test_a_claim_whose_webhook_is_away_blocks_others_for_a_minute_only(message: str) -> None:
+    """Of one namespace, for example."""
+    world = with_webhook(message)
+    for _ in range(30):
+        world.after(1.0)
+    assert world.node_of("c") == "a"
+
+
+def test_a_server_that_fails_by_itself_is_waited_for() -> None:
+    world = with_webhook("etcdserver: request timed out")
+    world.after(3600.0)
+    assert world.node_of("c") is None
 
 
 @pytest.mark.parametrize("of", ["list", "read", "write"])
