@@ -160,9 +160,10 @@ class NodeResources:
         """The node as it is now; None where it is gone. A pod may come before its node."""
         status = (node or {}).get("status") or {}
         allocatable = Resources.of(status.get("allocatable"))
-        self._add(name, allocatable.minus(self._allocatable.pop(name, NOTHING)))
+        before = self._allocatable.pop(name, NOTHING)
         if node is not None:
             self._allocatable[name] = allocatable
+        self._add(name, allocatable.minus(before))
 
     def set_pod(self, uid: str, pod: Object | None, assumed_node: str = "") -> None:
         """The pod of that UID as it is now; None where it is gone. While it is neither bound nor
@@ -210,6 +211,8 @@ class NodeResources:
             del self._free[node]
         else:
             self._free[node] = free
-        bit = self.numbers.bit(node) if self._with_capacity else 0
+        if not self._with_capacity or not (node in self._allocatable or node in self.numbers):
+            return
+        bit = self.numbers.bit(node)
         for asked, nodes in self._with_capacity.items():
             self._with_capacity[asked] = nodes | bit if free.fits(asked) else nodes & ~bit

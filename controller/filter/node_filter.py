@@ -78,6 +78,8 @@ class NodeFilter:
         `excluded`: nodes that are not tried now, each with the reason for people. Raises
         AllowanceSpent."""
         bound = pods.node_name(pod)
+        if bound and not (bound in self._lister.nodes or bound in self._numbers):
+            return FeasibleNodes(0, 0, f"it is bound to {bound}, and there is no such node")
         if bound:
             return FeasibleNodes(self._numbers.bit(bound), 0, "")
         filtered = self._filter(pod)

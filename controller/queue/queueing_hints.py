@@ -68,7 +68,8 @@ class QueueingHints:
     def _feasible(self, pod_class: PodClass, changed: NodeSet) -> NodeSet:
         bound = pods.node_name(pod_class.pod)
         if bound:
-            return changed & self.state.numbers.bit(bound)
+            numbers = self.state.numbers
+            return changed & numbers.bit(bound) if bound in numbers else 0
         feasible = self.node_filter.feasible_among(pod_class.pod, changed)
         for selector in pod_class.selectors:
             if feasible:

@@ -35,6 +35,10 @@ class NodeNumbers:
             self._names.append(name)
         return found
 
+    def __contains__(self, name: object) -> bool:
+        """Whether the node has a number. Pods may name nodes that never existed: those get none."""
+        return name in self._numbers
+
     def name(self, number: int) -> str:
         return self._names[number]
 

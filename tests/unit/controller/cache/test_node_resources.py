@@ -107,6 +107,15 @@ def test_pods_may_be_told_before_their_node_and_outlive_it(rooms: NodeResources)
     assert "b" not in roomy(rooms, pod("p", "6"))
 
 
+def test_nodes_that_do_not_exist_get_no_numbers(rooms: NodeResources) -> None:
+    """Whoever may create pods can name a new one with each."""
+    assert roomy(rooms, pod("p", "1")) == {"a"}
+    for number in range(10):
+        put(rooms, pod("o", "0", f"nowhere{number}"))
+    assert not any(f"nowhere{number}" in rooms.numbers for number in range(10))
+    assert roomy(rooms, pod("p", "1")) == {"a"}
+
+
 def test_a_list_tells_which_pods_are_left(rooms: NodeResources) -> None:
     put(rooms, pod("o", "2", "a"))
     put(rooms, pod("n", "1", "a"))

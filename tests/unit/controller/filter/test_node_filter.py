@@ -98,6 +98,17 @@ def test_excluded_nodes_are_left_out_and_counted() -> None:
     assert (lister.names(found.feasible), found.nominated) == ({"a", "b", "d"}, 0)
 
 
+def test_a_pod_that_is_bound_to_no_node_of_the_cluster_fits_nowhere() -> None:
+    """Whoever may create pods can name such a node, and a new one with each pod."""
+    lister = Nodes({"a": node("a")})
+    found = lister.filter.feasible_nodes(pod("p", nodeName="nowhere"), (), {})
+    assert found.feasible == 0
+    assert found.reason == "it is bound to nowhere, and there is no such node"
+    assert "nowhere" not in lister.numbers
+    found = lister.filter.feasible_nodes(pod("p", nodeName="a"), (), {})
+    assert lister.names(found.feasible) == {"a"}
+
+
 def test_nodes_with_new_numbers_are_found() -> None:
     known = {name: node(name) for name in ("x", "z")}
     numbers = NodeNumbers()
