@@ -48,10 +48,9 @@ class AdmissionBackoff:
         may take pods again."""
         now = self._clock()
         with self._lock:
+            self._forget_old(now)
             for place, each in list(self._found.items()):
-                if each.until + _FORGOTTEN <= now:
-                    del self._found[place]
-                elif each.until <= now and not each.over:
+                if each.until <= now and not each.over:
                     self._found[place] = replace(each, over=True)
                     self._over += 1
             return self._over
@@ -68,6 +67,7 @@ class AdmissionBackoff:
             f"it is tried again within {_LONGEST:.0f} s"
         )
         with self._lock:
+            self._forget_old(now)  # nothing else does so while this replica follows
             before = self._found.get((workload, node))
             if before is not None and now < before.until:
                 return  # the pod was bound before the pause began
@@ -82,3 +82,8 @@ class AdmissionBackoff:
         with self._lock:
             found = {node: self._found.get((workload, node)) for node in nodes}
         return {node: each.reason for node, each in found.items() if each and now < each.until}
+
+    def _forget_old(self, now: float) -> None:
+        for place, each in list(self._found.items()):
+            if each.until + _FORGOTTEN <= now:
+                del self._found[place]

@@ -84,3 +84,11 @@ def test_the_end_of_a_pause_is_counted_once(world: World) -> None:
     assert [world.refusals.count_expired(), world.refusals.count_expired()] == [1, 1]
     world.now += 60
     assert world.refusals.count_expired() == 1
+
+
+def test_a_replica_that_follows_keeps_no_old_ones(world: World) -> None:
+    """Only the leader asks which pauses have ended, and every Job is another workload."""
+    for number in range(100):
+        world.now += 100
+        world.refusals.record_rejection(of_workload(f"job-{number}", pod("c", {SHARED: 1})), "n")
+    assert len(world.refusals._found) == 1
