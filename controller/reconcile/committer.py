@@ -10,6 +10,7 @@ from controller.allocator.allocate import Allocation
 from controller.allocator.claim_request import ClaimRequest
 from controller.allocator.results import allocation_status
 from controller.cache import pods
+from controller.cache.claims import allocated_by_us
 from controller.cache.keys import Key, uid_of
 from controller.reconcile.context import Context
 from controller.write.commands import Answer, Command, FenceClaim, WriteAllocation
@@ -67,8 +68,8 @@ class AllocationCommitter:
             context.queue.add(Key.of_claim(claim), now + _UNCERTAIN_RETRY)
         # If other pods got the devices at once, the same error could fail one after the other.
         self.forget(command, now if answer.error is None else now + _FAILED_RETRY)
-        written = sum(allocation(each) is not None for each in answer.claims)
-        context.reporter.allocations.inc(written)
+        # After a conflict the claim is as somebody else wrote it.
+        context.reporter.allocations.inc(sum(map(allocated_by_us, answer.claims)))
         if answer.error is None:
             context.reporter.allocation_seconds.observe(pods.age(command.pod, self._now()))
         if isinstance(answer.error, Invalid):  # until a person acts

@@ -8,11 +8,8 @@ from dra_driver.kube.errors import Conflict, Forbidden, TooManyRequests, Unavail
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.names import FINALIZER
-from tests.unit.controller.allocator.build import (
-    claim,
-    device,
-    pool,
-)
+from tests.unit.controller.allocator.build import allocated, claim, device, pool
+from tests.unit.controller.fake_api import written_by
 from tests.unit.controller.world import World, pod
 
 
@@ -26,6 +23,19 @@ def test_a_conflict_reads_the_claim_again_and_tries_again() -> None:
     assert world.run_until_idle() == ["c"]
     world.api.store(RESOURCE_CLAIMS, changed)
     assert world.after(1.0) == ["c", "c status"]
+
+
+def test_what_another_allocator_wrote_first_is_no_allocation_of_ours() -> None:
+    world = World()
+    world.put(RESOURCE_CLAIMS, claim("c"))
+    world.api.write_errors = [Conflict("changed", status=409)]
+    theirs = allocated("c", "a", "whole-0000-00-00-0")
+    theirs["metadata"]["managedFields"] = written_by("kube-scheduler")
+    world.api.before_error = lambda: world.put_unseen(RESOURCE_CLAIMS, theirs)
+    world.put(PODS, pod("p", "c"))
+    world.run_until_idle()
+    assert world.node_of("c") == "a"
+    assert world.metric("gcu_controller_allocations_total") == 0
 
 
 def test_a_refusing_server_is_called_ever_more_rarely() -> None:
