@@ -125,9 +125,11 @@ def _doctor(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
 
 def _plan(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
     objects, missing = objects_to_decide(api)
-    if missing:
+    if not objects:
         _say(f"error: {missing.partition(',')[0]}, and so nothing can be planned", errors)
         return FAILED
+    if missing:
+        _say(f"warning: {missing}", errors)
 
     def template(namespace: str, name: str) -> Object:
         return api.get(RESOURCE_CLAIM_TEMPLATES, name, namespace=namespace)

@@ -8,6 +8,7 @@ from pathlib import Path
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
+    DEVICE_TAINT_RULES,
     NODES,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
@@ -28,6 +29,7 @@ _READ = {
         RESOURCE_CLAIMS,
         PODS,
         RESOURCE_CLAIM_TEMPLATES,
+        DEVICE_TAINT_RULES,
     )
 }
 _NEEDED = (RESOURCE_SLICES, DEVICE_CLASSES, NODES)
@@ -45,10 +47,11 @@ class SavedState:
                     raise InvalidValue(f"{path} has ResourceSlices of {each.get('apiVersion')}")
                 found[resource].append(each)
         if missing := [each.plural for each in _NEEDED if not found[each]]:
+            always = (each for each in _READ.values() if each is not DEVICE_TAINT_RULES)
             raise InvalidValue(
                 f"{path} has no {', '.join(missing)}",
                 remedy="save them with kubectl get "
-                f"{','.join(each.plural for each in _READ.values())} -A -o json",
+                f"{','.join(each.plural for each in always)} -A -o json",
             )
         self.objects: Mapping[Resource, tuple[Object, ...]] = {
             resource: tuple(each) for resource, each in found.items()

@@ -23,6 +23,7 @@ from controller.filter.node_filter import FeasibleNodes, NodeFilter
 from dra_driver.kube.api import Change
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
+    DEVICE_TAINT_RULES,
     NODES,
     PODS,
     RESOURCE_CLAIMS,
@@ -64,11 +65,13 @@ class LiveAllocator:
     alone: nothing of them is known here."""
 
     def __init__(self, objects: Mapping[Resource, tuple[Object, ...]]) -> None:
-        """`objects` has slices, claims, nodes, pods and DeviceClasses."""
+        """`objects` has slices, claims, nodes, pods and DeviceClasses, and DeviceTaintRules where
+        there are any."""
         selectors = Selectors()
         self._cache = ClusterCache(selectors)
         for resource in (RESOURCE_SLICES, DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, PODS):
             self._cache.replace(resource, objects[resource])
+        self._cache.replace(DEVICE_TAINT_RULES, objects.get(DEVICE_TAINT_RULES, ()))
         self._claims = {each["metadata"]["uid"]: each for each in objects[RESOURCE_CLAIMS]}
         self._pods = {_key(each) for each in objects[PODS]}
         self.packing = configured_packing(objects[PODS])

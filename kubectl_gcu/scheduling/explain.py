@@ -13,6 +13,8 @@ from dra_driver.kube.errors import Forbidden, NotFound
 from dra_driver.kube.preflight import OLDEST
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
+    DEVICE_TAINT_RULES,
+    DEVICE_TAINT_RULES_V1BETA2,
     NODES,
     PODS,
     RESOURCE_CLAIMS,
@@ -35,6 +37,7 @@ from kubectl_gcu.scheduling.steps import (
 )
 
 _READ_TO_DECIDE = (RESOURCE_SLICES, DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, PODS)
+_TAINT_RULES_ON = (1, 37)
 _MOST_LINES = 20
 # The reason names the field, and the claim or DeviceClass that has it.
 _CORRECT = (
@@ -76,8 +79,8 @@ def explain_pod(api: Api, namespace: str, name: str) -> Explanation:
     if not step.waits_for_devices:
         return Explanation(full_name, step, missing=unseen if step.who else "", refusal=refused)
     objects, missing = objects_to_decide(api)
-    if missing:
-        missing = "; ".join(filter(None, (missing, unseen)))
+    missing = "; ".join(filter(None, (missing, unseen)))
+    if not objects:
         return Explanation(full_name, step, missing=missing, refusal=refused)
     present = {reference: claim for reference, claim in claims.items() if claim is not None}
     allocator = LiveAllocator(objects)
@@ -88,15 +91,15 @@ def explain_pod(api: Api, namespace: str, name: str) -> Explanation:
     except Refused as error:
         verdict = Verdict("", str(error), needs_person=True)
     if verdict is None:
-        return Explanation(full_name, _of_other_driver(step, present, objects[DEVICE_CLASSES]))
+        step = _of_other_driver(step, present, objects[DEVICE_CLASSES])
+        return Explanation(full_name, step, missing=unseen)
     if verdict.needs_person:
         step = replace(
             step, who="the pod's author or an administrator: the end of other claims would not help"
         )
     before = _before(pod, objects, allocator)
-    return Explanation(
-        full_name, step, verdict, before, refusal=refused, asks=asked(present.values())
-    )
+    asks = asked(present.values())
+    return Explanation(full_name, step, verdict, before, missing, refused, asks)
 
 
 def _refusal(pod: Object, step: Step, events: Sequence[Object]) -> str:
@@ -160,7 +163,7 @@ def _serves_claims(api: Api) -> bool:
 
 
 def objects_to_decide(api: Api) -> tuple[dict[Resource, tuple[Object, ...]], str]:
-    """All that the allocator reads; or what the user may not read of it."""
+    """All that the allocator reads, or nothing; and what the user may not read of it."""
     found: dict[Resource, tuple[Object, ...]] = {}
     for resource in _READ_TO_DECIDE:
         try:
@@ -170,7 +173,26 @@ def objects_to_decide(api: Api) -> tuple[dict[Resource, tuple[Object, ...]], str
                 f"you may not list {resource.plural} in the whole cluster, so the reason is that "
                 "of the controller's last event"
             )
-    return found, ""
+    rules, missing = _taint_rules(api)
+    return found | {DEVICE_TAINT_RULES: rules}, missing
+
+
+def _taint_rules(api: Api) -> tuple[tuple[Object, ...], str]:
+    """The DeviceTaintRules, none where the server has no such kind (1.36 has it off)."""
+    for resource in (DEVICE_TAINT_RULES, DEVICE_TAINT_RULES_V1BETA2):
+        try:
+            return tuple(api.list(resource).items), ""
+        except NotFound:
+            continue
+        except Forbidden:  # the answer for a kind that the server does not have, too
+            version = api.server_version()
+            if (version.major, version.minor) < _TAINT_RULES_ON:
+                return (), ""
+            return (), (
+                f"you may not list {resource.plural} in the whole cluster: devices that one of "
+                "them taints count as free"
+            )
+    return (), ""
 
 
 def _before(

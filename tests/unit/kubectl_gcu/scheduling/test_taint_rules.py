@@ -1,0 +1,116 @@
+"""What DeviceTaintRules of an administrator mean for `kubectl gcu explain` and `plan`."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dra_driver.kube.api import Listing, ServerVersion
+from dra_driver.kube.errors import Forbidden, NotFound
+from dra_driver.kube.resources import (
+    DEVICE_CLASSES,
+    DEVICE_TAINT_RULES,
+    DEVICE_TAINT_RULES_V1BETA2,
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Resource,
+)
+from dra_driver.model.names import DRIVER
+from kubectl_gcu import main
+from kubectl_gcu.main import WAITS
+from kubectl_gcu.scheduling.explain import explain_pod
+from tests.unit.controller.allocator.build import CLASSES, claim, device, pool, taint_rule
+from tests.unit.controller.world import node, pod
+from tests.unit.kubectl_gcu.manifests import single, spec
+from tests.unit.kubectl_gcu.server import Server
+
+DRAIN = taint_rule(
+    "drain", {"driver": DRIVER}, {"key": "example.com/drain", "effect": "NoSchedule"}
+)
+UNREAD = "you may not list devicetaintrules in the whole cluster: devices that one of them taints "
+
+
+class VersionedServer(Server):
+    """It has the kind of rules in `versions` alone."""
+
+    versions: tuple[Resource, ...] = (DEVICE_TAINT_RULES,)
+
+    def list(self, resource: Resource, *, namespace: str = "", forbids: bool = True) -> Listing:
+        rules = {DEVICE_TAINT_RULES, DEVICE_TAINT_RULES_V1BETA2}
+        if resource in rules - {*self.versions}:
+            raise NotFound("no such kind", status=404)
+        return super().list(resource, namespace=namespace, forbids=forbids)
+
+
+OBJECTS = (
+    *((RESOURCE_SLICES, each) for each in pool("a", [device("whole", 1)])),
+    *((DEVICE_CLASSES, each) for each in CLASSES.values()),
+    (NODES, node("a")),
+    (RESOURCE_CLAIMS, claim("c")),
+    (PODS, pod("p", "c")),
+)
+
+
+@pytest.mark.parametrize(
+    "resource", [DEVICE_TAINT_RULES, DEVICE_TAINT_RULES_V1BETA2], ids=["1.37", "1.36"]
+)
+def test_a_pod_waits_for_a_card_that_a_rule_taints(resource: Resource) -> None:
+    server: Any = VersionedServer(*OBJECTS, (resource, DRAIN))
+    server.versions = (resource,)
+    found = explain_pod(server, "default", "p")
+    assert found.verdict is not None
+    assert found.verdict.node == ""
+    assert found.verdict.reason == (
+        "1 card: 1 tainted example.com/drain by DeviceTaintRule drain; 1 requested"
+    )
+    assert found.missing == ""
+
+
+def test_a_server_without_such_rules() -> None:
+    server: Any = VersionedServer(*OBJECTS)
+    server.versions = ()
+    found = explain_pod(server, "default", "p")
+    assert found.verdict is not None
+    assert (found.verdict.node, found.missing) == ("a", "")
+
+
+class ForbiddingServer(Server):
+    """Rules may not be listed; a server without them answers the same."""
+
+    def list(self, resource: Resource, *, namespace: str = "", forbids: bool = True) -> Listing:
+        if resource in {DEVICE_TAINT_RULES, DEVICE_TAINT_RULES_V1BETA2}:
+            raise Forbidden("no", status=403)
+        return super().list(resource, namespace=namespace, forbids=forbids)
+
+
+@pytest.mark.parametrize(("minor", "missing"), [(36, ""), (37, f"{UNREAD}count as free")])
+def test_a_user_who_may_not_read_them_learns_it(minor: int, missing: str) -> None:
+    server: Any = ForbiddingServer(*OBJECTS)
+    server.version = ServerVersion(1, minor, f"v1.{minor}.1")
+    found = explain_pod(server, "default", "p")
+    assert found.verdict is not None
+    assert (found.verdict.node, found.missing) == ("a", missing)
+
+
+def test_a_saved_state_with_rules(tmp_path: Path) -> None:
+    state, manifest = tmp_path / "state.json", tmp_path / "pod.json"
+    objects = [
+        {**each, "apiVersion": resource.api_version, "kind": resource.kind}
+        for resource, each in (*OBJECTS, (DEVICE_TAINT_RULES, DRAIN))
+    ]
+    for each in objects:
+        each["metadata"] = {"uid": each["metadata"]["name"], "resourceVersion": "1"} | each[
+            "metadata"
+        ]
+    state.write_text(json.dumps({"kind": "List", "items": objects}))
+    manifest.write_text(json.dumps(single(spec(resourceClaimName="c"))))
+    out, errors = io.StringIO(), io.StringIO()
+    code = main.run(["plan", f"--file={manifest}", f"--state={state}"], {}, out, errors)
+    assert (code, errors.getvalue()) == (WAITS, "")
+    assert "1 tainted example.com/drain by DeviceTaintRule drain" in out.getvalue()
