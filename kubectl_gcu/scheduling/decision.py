@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -203,6 +203,22 @@ class LiveAllocator:
         metadata = pod["metadata"] | {"resourceVersion": str(_NEWEST)}
         placed = pod | {"metadata": metadata, "status": {"resourceClaimStatuses": made}}
         self._cache.apply(PODS, Change.ADDED, placed)
+
+    def servable(self, waiting: Iterable[tuple[Object, Mapping[str, Object]]]) -> list[Object]:
+        """Of pods with their claims those that would be served if all allocated claims ended."""
+        pods = list(waiting)
+        allocated = [each for each in self._claims.values() if results(each)] if pods else []
+        with self._without(allocated):
+            found = [pod for pod, claims in pods[:_MOST_TRIED] if self._is_servable(pod, claims)]
+        return found + [pod for pod, _ in pods[_MOST_TRIED:]]
+
+    def _is_servable(self, pod: Object, claims: Mapping[str, Object]) -> bool:
+        try:
+            wanted = self._wanted(claims)
+        except (Refused, InvalidValue):
+            return False
+        decision = allocate(self._cache.state(), wanted, self._nodes(pod, claims).feasible)
+        return isinstance(decision, Allocation) or bool(decision.stopped)
 
     def claims(self) -> tuple[Object, ...]:
         """All claims, with those that were placed."""

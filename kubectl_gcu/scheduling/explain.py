@@ -49,7 +49,8 @@ _CORRECT = (
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """`verdict` is that of the allocator, where one was asked; `before` names the pods that wait
-    for GCUs and are more urgent, by priority, then age. `missing` says what could not be found
+    for GCUs and are more urgent, by priority, then age, without those that could not be served if
+    all other claims ended. `missing` says what could not be found
     out. `refusal` is what kube-scheduler has against nodes, where the step does not say it. `asks`
     says what its claims request."""
 
@@ -198,21 +199,25 @@ def _taint_rules(api: Api) -> tuple[tuple[Object, ...], str]:
 def _before(
     pod: Object, objects: Mapping[Resource, Sequence[Object]], allocator: LiveAllocator
 ) -> tuple[str, ...]:
-    unallocated = {
-        (each["metadata"]["namespace"], each["metadata"]["name"])
+    claims = {
+        (each["metadata"]["namespace"], each["metadata"]["name"]): each
         for each in objects[RESOURCE_CLAIMS]
-        if allocation(each) is None and allocator.serves(each)
     }
+    waiting: list[tuple[Object, dict[str, Object]]] = []
+    for each in sorted(objects[PODS], key=pods.urgency):
+        if pods.urgency(each) >= pods.urgency(pod) or pods.node_name(each) or pods.is_aside(each):
+            continue
+        namespace = each["metadata"]["namespace"]
+        its = {
+            reference: claims[namespace, name]
+            for reference, name in claim_names(each).items()
+            if name and (namespace, name) in claims
+        }
+        if any(allocation(claim) is None and allocator.serves(claim) for claim in its.values()):
+            waiting.append((each, its))
     return tuple(
         f"{each['metadata']['namespace']}/{each['metadata']['name']}"
-        for each in sorted(objects[PODS], key=pods.urgency)
-        if pods.urgency(each) < pods.urgency(pod)
-        and not pods.node_name(each)
-        and not pods.is_aside(each)
-        and any(
-            (each["metadata"]["namespace"], name) in unallocated
-            for name in claim_names(each).values()
-        )
+        for each in allocator.servable(waiting)
     )
 
 

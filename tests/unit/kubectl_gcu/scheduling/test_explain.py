@@ -177,6 +177,29 @@ def test_more_urgent_pods_are_named() -> None:
     )
 
 
+def test_more_urgent_pods_that_no_end_of_claims_serves_are_not_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    both = [request(), request("more", cls="gpu.example.com")]
+    impossible = {
+        "eight": claim("eight", [request(count=8)]),
+        "nowhere": claim("nowhere"),
+        "mixed": claim("mixed", both),
+    }
+    elsewhere = {"nodeSelector": {"use": "nothing"}}
+    server = cluster(
+        *((RESOURCE_CLAIMS, each) for each in (claim("c"), claim("u"), *impossible.values())),
+        (PODS, pod("p", "c")),
+        (PODS, pod("urgent", "u", priority=5)),
+        (PODS, pod("eight", "eight", priority=6)),
+        (PODS, pod("nowhere", "nowhere", priority=6, **elsewhere)),
+        (PODS, pod("mixed", "mixed", priority=6)),
+    )
+    assert explained(server).before == ("default/urgent",)
+    monkeypatch.setattr(decision, "_MOST_TRIED", 1)
+    assert explained(server).before == ("default/nowhere", "default/urgent")
+
+
 def test_pods_that_wait_for_another_driver_are_not_named() -> None:
     theirs = {"metadata": {"name": "gpu.example.com"}, "spec": {}}
     server = cluster(
