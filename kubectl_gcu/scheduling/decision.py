@@ -31,11 +31,15 @@ from dra_driver.kube.resources import (
     Resource,
 )
 from dra_driver.model.claims.claim import Object, allocation, reserved_for, results
-from dra_driver.model.errors import Refused
+from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.names import pool_name
 from dra_driver.selector.selector import Selectors
 from kubectl_gcu.scheduling.packing import configured_packing
-from kubectl_gcu.scheduling.remedies import when_all_claims_ended, without_node_constraints
+from kubectl_gcu.scheduling.remedies import (
+    tainted_cards,
+    when_all_claims_ended,
+    without_node_constraints,
+)
 
 _NEWEST: Final = 2**63  # a version that no server has given yet
 _MOST_NAMED: Final = 3
@@ -48,7 +52,8 @@ class Verdict:
     is not served, `by_node` says the same of each node that fits the pod, and `remedy` what would
     help, if `reason` does not say so itself. `helps` names the claims (``namespace/name``) each of
     which would make room for the pod if it ended, and `helps_pods` the pods with several claims
-    that would. `needs_person` is whether no end of claims would."""
+    that would. `needs_person` is whether no end of claims would; then `tainted` names the cards
+    whose taints the pod does not tolerate."""
 
     node: str
     reason: str = ""
@@ -57,6 +62,7 @@ class Verdict:
     helps_pods: tuple[str, ...] = ()
     remedy: str = ""
     needs_person: bool = False
+    tainted: tuple[str, ...] = ()
 
 
 class LiveAllocator:
@@ -139,13 +145,11 @@ class LiveAllocator:
             if not pools.isdisjoint(result.pool for result in results(each))
         ]
         if not self._would_fit(wanted, nodes, without=held):
+            asked = [exact.device_request for each in wanted for exact in each.exact_requests()]
             with self._without(held) as state:
-                counts = [
-                    count_words(state, exact.device_request, nodes.feasible)
-                    for each in wanted
-                    for exact in each.exact_requests()
-                ]
-            return replace(verdict, remedy=when_all_claims_ended(counts), needs_person=True)
+                remedy = when_all_claims_ended(count_words(state, a, nodes.feasible) for a in asked)
+                tainted = tainted_cards(state, asked, nodes.feasible)
+            return replace(verdict, remedy=remedy, tainted=tainted, needs_person=True)
         tried, untried = held[:_MOST_TRIED], len(held[_MOST_TRIED:])
         helps = tuple(
             f"{each['metadata']['namespace']}/{each['metadata']['name']}"

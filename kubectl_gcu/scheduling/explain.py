@@ -263,6 +263,9 @@ def _verdict_lines(verdict: Verdict, *, refused: bool) -> Iterator[str]:
     if len(nodes) > 1:
         for reason, names in sorted(nodes.items())[:_MOST_LINES]:
             yield f"  node:   {_some(names)}: {reason}"
+    if len(verdict.tainted) > _MOST_LINES:
+        yield f"  taint:  of {len(verdict.tainted)} cards the first {_MOST_LINES} are:"
+    yield from (f"  taint:  {each}" for each in verdict.tainted[:_MOST_LINES])
     yield from _help_lines(verdict)
 
 

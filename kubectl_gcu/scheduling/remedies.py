@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable
 from typing import Final
 
+from controller.allocator.device_request import DeviceRequest
+from controller.allocator.nodes.node_info import Card
+from controller.allocator.nodes.node_set import NodeSet, numbers
 from controller.allocator.nodes.signature import Verdict
+from controller.allocator.state import State
+from controller.allocator.taints import Taint
 from dra_driver.model.claims.claim import Object
 
 _TAINTED: Final = f"{Verdict.TAINTED} "
@@ -19,8 +24,9 @@ PAGES: Final = {
 }
 
 
-def when_all_claims_ended(counts: Sequence[Counter[str]]) -> str:
+def when_all_claims_ended(counts: Iterable[Counter[str]]) -> str:
     """`counts` has for each request how many cards would be free, too small, unhealthy, …"""
+    counts = list(counts)
     lacking = [each for each in counts if not each[Verdict.FREE]] or counts
     if not all(each.total() for each in lacking):
         return (
@@ -48,6 +54,43 @@ def when_all_claims_ended(counts: Sequence[Counter[str]]) -> str:
         "ask for less, as the end of all claims would not help; or let the node's administrator "
         f"end what keeps cards from being used: {text}"
     )
+
+
+def tainted_cards(
+    state: State, requests: Iterable[DeviceRequest], nodes: NodeSet
+) -> tuple[str, ...]:
+    """Each card on the `nodes` with a device that a request selects and whose taints it does not
+    tolerate, with these."""
+    texts = (
+        f"node {node.name}, {_name(card)}: {', '.join(map(_taint, found))}"
+        for asked in requests
+        for node in map(state.fleet.at, numbers(nodes & state.fleet.all_nodes))
+        for card in node.cards
+        if (found := _taints(state, asked, card))
+    )
+    return tuple(dict.fromkeys(texts))
+
+
+def _taints(state: State, asked: DeviceRequest, card: Card) -> Collection[Taint]:
+    fit = card.signature.fit_of(asked, card.devices, state.selectors)
+    found: dict[Taint, None] = {}
+    for index in fit.selected:
+        capacity_fit = asked.capacity_fit(card.kinds[index])
+        if capacity_fit and card.signature.verdict(asked, index) is Verdict.TAINTED:
+            found |= dict.fromkeys(capacity_fit.taints)
+    return found
+
+
+def _name(card: Card) -> str:
+    device = card.devices[0]
+    return f"card {device.card[1]}" if device.card else f"device {device.id.name}"
+
+
+def _taint(taint: Taint) -> str:
+    """As kubectl writes taints of nodes."""
+    value = f"={taint.value}" if taint.value else ""
+    rule = f" by DeviceTaintRule {taint.rule}" if taint.rule else ""
+    return f"{taint.key}{value}:{taint.effect}{rule}"
 
 
 def without_node_constraints(pod: Object) -> tuple[Object, str]:

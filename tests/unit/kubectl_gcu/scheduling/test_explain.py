@@ -165,53 +165,6 @@ def test_a_claim_that_this_driver_does_not_allocate() -> None:
     assert (found.verdict, found.step.who) == (None, "the allocator of another driver")
 
 
-def test_more_urgent_pods_are_named() -> None:
-    urgent = pod("urgent", "u", priority=5)
-    server = cluster(
-        *((RESOURCE_CLAIMS, claim(name)) for name in ("c", "u")),
-        *((PODS, each) for each in (pod("p", "c"), urgent)),
-    )
-    assert (explained(server).before, explained(server, "urgent").before) == (
-        ("default/urgent",),
-        (),
-    )
-
-
-def test_more_urgent_pods_that_no_end_of_claims_serves_are_not_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    both = [request(), request("more", cls="gpu.example.com")]
-    impossible = {
-        "eight": claim("eight", [request(count=8)]),
-        "nowhere": claim("nowhere"),
-        "mixed": claim("mixed", both),
-    }
-    elsewhere = {"nodeSelector": {"use": "nothing"}}
-    server = cluster(
-        *((RESOURCE_CLAIMS, each) for each in (claim("c"), claim("u"), *impossible.values())),
-        (PODS, pod("p", "c")),
-        (PODS, pod("urgent", "u", priority=5)),
-        (PODS, pod("eight", "eight", priority=6)),
-        (PODS, pod("nowhere", "nowhere", priority=6, **elsewhere)),
-        (PODS, pod("mixed", "mixed", priority=6)),
-    )
-    assert explained(server).before == ("default/urgent",)
-    monkeypatch.setattr(decision, "_MOST_TRIED", 1)
-    assert explained(server).before == ("default/nowhere", "default/urgent")
-
-
-def test_pods_that_wait_for_another_driver_are_not_named() -> None:
-    theirs = {"metadata": {"name": "gpu.example.com"}, "spec": {}}
-    server = cluster(
-        (DEVICE_CLASSES, theirs),
-        (RESOURCE_CLAIMS, claim("c")),
-        (RESOURCE_CLAIMS, claim("u", [request(cls="gpu.example.com")])),
-        (PODS, pod("p", "c")),
-        (PODS, pod("urgent", "u", priority=5)),
-    )
-    assert explained(server).before == ()
-
-
 def test_without_rights_it_is_the_controllers_event_and_no_other_tenant() -> None:
     last = event("GcuAllocationFailed", "1 card: 1 held; 1 requested") | {"metadata": {"name": "e"}}
     server = cluster(

@@ -15,7 +15,7 @@ from dra_driver.kube.resources import (
 )
 from dra_driver.model.claims.claim import Object
 from kubectl_gcu.scheduling import remedies
-from kubectl_gcu.scheduling.explain import explain_pod
+from kubectl_gcu.scheduling.explain import explain_pod, lines
 from tests.generated_docs import CHECKOUT
 from tests.unit.controller.allocator.build import (
     CLASSES,
@@ -158,6 +158,47 @@ def test_nodes_that_the_pods_own_constraints_exclude(spec: Object, help_: str) -
     verdict = explain_pod(server, "default", "p").verdict
     assert verdict is not None
     assert verdict.remedy == help_
+
+
+def waiting(*taints: list[Object], **more: Any) -> Any:
+    """A pod waits for one card of node a, whose cards have these taints."""
+    cards = [
+        device(mode, bus, taints=each)
+        for bus, each in enumerate(taints, start=1)
+        for mode in ("shared", "drs")
+    ]
+    return Server(
+        *((RESOURCE_SLICES, each) for each in pool("a", cards)),
+        *((DEVICE_CLASSES, each) for each in CLASSES.values()),
+        (NODES, node("a")),
+        (RESOURCE_CLAIMS, claim("c", [request(cls="part-gcu.enflame.com", **more)])),
+        (PODS, pod("p", "c")),
+    )
+
+
+def test_the_cards_that_only_taints_keep_from_the_pod_are_named() -> None:
+    found = explain_pod(waiting([UNHEALTHY], [UNHEALTHY, FAILING]), "default", "p")
+    assert [line for line in lines(found) if line.startswith("  taint:")] == [
+        "  taint:  node a, card 0000:01:00.0: gcu.enflame.com/unhealthy=lost:NoSchedule",
+        (
+            "  taint:  node a, card 0000:02:00.0: gcu.enflame.com/unhealthy=lost:NoSchedule, "
+            "gcu.enflame.com/failing:NoSchedule"
+        ),
+    ]
+
+
+def test_of_very_many_tainted_cards_the_first_are_shown() -> None:
+    found = explain_pod(waiting(*[[UNHEALTHY]] * 21), "default", "p")
+    first, *others = (line for line in lines(found) if line.startswith("  taint:"))
+    assert (first, len(others)) == ("  taint:  of 21 cards the first 20 are:", 20)
+
+
+def test_a_card_whose_taint_the_pod_tolerates_is_not_named() -> None:
+    tolerates = [{"key": UNHEALTHY["key"], "operator": "Exists"}]
+    server = waiting([UNHEALTHY], [FAILING], tolerations=tolerates, count=2)
+    verdict = explain_pod(server, "default", "p").verdict
+    assert verdict is not None
+    assert verdict.tainted == ("node a, card 0000:02:00.0: gcu.enflame.com/failing:NoSchedule",)
 
 
 def test_the_pages_that_are_named_exist() -> None:
