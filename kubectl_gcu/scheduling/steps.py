@@ -70,13 +70,17 @@ def step_of(
     if pods.is_deleting(pod):
         who = "the kubelet" if pods.node_name(pod) else "the API server"
         return Step(who, "it is being deleted", str(metadata["deletionTimestamp"]))
+    if pods.node_name(pod) and status.get("phase") == "Running":
+        return _running(pod, pods.node_name(pod), claims)
+    # Also of a pod that was bound to its node before its claims were allocated.
+    if step := _before_allocation(pod, claims, events, created):
+        return step
     if pods.node_name(pod):
         return _on_node(pod, claims, events)
-    step = _before_scheduling(pod, claims, events, created)
-    return step or _unbound(pod, created, serves_claims=serves_claims)
+    return _unbound(pod, created, serves_claims=serves_claims)
 
 
-def _before_scheduling(
+def _before_allocation(
     pod: Object, claims: Mapping[str, Object | None], events: Iterable[Object], created: str
 ) -> Step | None:
     if pods.is_held_by_others(pod):
@@ -133,10 +137,8 @@ def _unbound(pod: Object, created: str, *, serves_claims: bool) -> Step:
 
 
 def _on_node(pod: Object, claims: Mapping[str, Object | None], events: Iterable[Object]) -> Step:
-    status, node = pod.get("status") or {}, pods.node_name(pod)
+    status = pod.get("status") or {}
     bound = str(scheduled_condition(pod).get("lastTransitionTime") or "")
-    if status.get("phase") == "Running":
-        return _running(pod, node, claims)
     if status.get("phase") == "Failed" or status.get("reason"):
         return Step("the kubelet", f"{status.get('reason')}: {status.get('message', '')}", bound)
     unprepared = [each for each in claims.values() if each and not _is_prepared(each)]
@@ -190,24 +192,20 @@ def _waiting(pod: Object) -> str:
 
 
 def _is_prepared(claim: Object) -> bool:
-    ready = [
-        condition["status"] == "True"
-        for each in (claim.get("status") or {}).get("devices") or ()
-        if each["driver"] == DRIVER
-        for condition in each.get("conditions") or ()
-        if condition["type"] == "Ready"
-    ]
+    ready = [each["status"] == "True" for each in _ready(claim)]
     return not results(claim) or (bool(ready) and all(ready))
 
 
 def _not_ready(claim: Object) -> Mapping[str, Any]:
-    """The first condition of its devices that is not true; empty if there is none."""
+    """The first condition of this driver's devices that is not true; empty if there is none."""
+    return next((each for each in _ready(claim) if each["status"] != "True"), {})
+
+
+def _ready(claim: Object) -> Iterator[Mapping[str, Any]]:
+    """The condition Ready of each of this driver's devices; other drivers have conditions too."""
     for each in (claim.get("status") or {}).get("devices") or ():
-        for condition in each.get("conditions") or ():
-            if condition["status"] != "True":
-                found: Mapping[str, Any] = condition
-                return found
-    return {}
+        if each["driver"] == DRIVER:
+            yield from (it for it in each.get("conditions") or () if it["type"] == "Ready")
 
 
 @dataclass(frozen=True, slots=True)
