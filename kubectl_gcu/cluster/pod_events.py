@@ -10,9 +10,9 @@ from dra_driver.kube.resources import CORE_EVENTS, EVENTS
 from dra_driver.model.claims.claim import Object
 
 
-def events_about(api: Api, namespace: str, names: Collection[str]) -> tuple[list[Object], str]:
-    """Events (``events.k8s.io/v1``) about objects of these names, the newest last; and, where the
-    user may not list events, a sentence that says so."""
+def events_about(api: Api, namespace: str, objects: Collection[Object]) -> tuple[list[Object], str]:
+    """Events (``events.k8s.io/v1``) about the objects, not about earlier ones of the same names,
+    the newest last; and, where the user may not list events, a sentence that says so."""
     try:
         found = _list(api, namespace)
     except Forbidden:
@@ -20,8 +20,15 @@ def events_about(api: Api, namespace: str, names: Collection[str]) -> tuple[list
             f"you may not list events in the namespace {namespace}: what they say about the pod "
             "is not shown"
         )
-    about = [each for each in found if (each.get("regarding") or {}).get("name") in names]
+    known = {(each["metadata"]["name"], each["metadata"]["uid"]) for each in objects}
+    known |= {(name, "") for name, _ in known}  # an event without UID
+    about = [each for each in found if _subject(each) in known]
     return sorted(about, key=event_time), ""
+
+
+def _subject(event: Object) -> tuple[str, str]:
+    regarding = event.get("regarding") or {}
+    return str(regarding.get("name")), str(regarding.get("uid") or "")
 
 
 def _list(api: Api, namespace: str) -> list[Object]:

@@ -73,8 +73,8 @@ def explain_pod(api: Api, namespace: str, name: str) -> Explanation:
     full_name = f"{namespace}/{name}"
     if not has_gcus(pod, claims):
         return Explanation(full_name, Step("", "it asks for no GCU by claims or limits"))
-    names = {name, *(each["metadata"]["name"] for each in claims.values() if each)}
-    events, unseen = events_about(api, namespace, names)
+    about = [pod, *(each for each in claims.values() if each)]
+    events, unseen = events_about(api, namespace, about)
     step = step_of(pod, claims, events, serves_claims=bool(limits_of(pod)) and _serves_claims(api))
     refused = _refusal(pod, step, events)
     if not step.waits_for_devices:

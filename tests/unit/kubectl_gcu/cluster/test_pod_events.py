@@ -94,3 +94,16 @@ def test_a_user_who_may_list_no_events_learns_it() -> None:
             "shown"
         ),
     )
+
+
+def test_no_event_about_an_earlier_pod_of_the_same_name() -> None:
+    """As those of a StatefulSet are called."""
+    earlier, present = newer("of an earlier pod", 6), newer(EXCEEDED, 5)
+    earlier["regarding"]["uid"] = "uid-of-the-earlier-pod"
+    present["regarding"]["uid"] = "uid-p"
+    found = explained((EVENTS, earlier), (EVENTS, present))
+    assert found.step.text == f"{TEMPLATE}: {EXCEEDED}"
+    old = core("of an earlier pod", 6)
+    old["involvedObject"]["uid"] = "uid-of-the-earlier-pod"
+    found = explained((CORE_EVENTS, old), (CORE_EVENTS, core(EXCEEDED, 5)), hidden=[EVENTS])
+    assert found.step.text == f"{TEMPLATE}: {EXCEEDED}"
