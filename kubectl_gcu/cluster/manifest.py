@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,7 +49,7 @@ def load_documents(name: str) -> list[Any]:
 def parse_manifest(documents: Iterable[Any], namespace: str) -> Manifest:
     """`namespace` is that of objects which name none. Raises InvalidValue for what is malformed,
     for a kind whose pods cannot be counted, and where there is no pod at all."""
-    objects = [_named(each, namespace) for each in flat(documents)]
+    objects = [_named(each, namespace, number) for number, each in enumerate(flat(documents), 1)]
     pods: list[Object] = []
     for each in objects:
         with malformed(each):
@@ -56,7 +57,7 @@ def parse_manifest(documents: Iterable[Any], namespace: str) -> Manifest:
     if not pods:
         raise InvalidValue("the manifest has no pod to plan")
     return Manifest(
-        tuple(pods),
+        tuple(_distinct(pods)),
         tuple(each for each in objects if each["kind"] == _CLAIM),
         tuple(each for each in objects if each["kind"] == _TEMPLATE),
     )
@@ -75,10 +76,26 @@ def flat(documents: Iterable[Any]) -> Iterator[Object]:
             yield each
 
 
-def _named(obj: Object, namespace: str) -> Object:
+def _named(obj: Object, namespace: str, number: int) -> Object:
+    """With a name of its own, also where the API server would generate it."""
     with malformed(obj):
-        metadata = {"namespace": namespace, "name": "unnamed"} | (obj.get("metadata") or {})
+        given = obj.get("metadata") or {}
+        name = f"{given.get('generateName') or 'unnamed-'}{number}"
+        metadata = {"namespace": namespace, "name": name} | given
         return obj | {"metadata": metadata, "spec": dict(obj.get("spec") or {})}
+
+
+def _distinct(pods: Iterable[Object]) -> Iterator[Object]:
+    """A Deployment and a Job of one name make pods of different names, and claims for each."""
+    owners: dict[tuple[str, str], object] = {}
+    for pod in pods:
+        namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+        owner = pod["metadata"].get("ownerReferences")
+        names = chain((name,), (f"{name}-{number}" for number in count(2)))
+        chosen = next(it for it in names if owners.get((namespace, it), owner) == owner)
+        owners[namespace, chosen] = owner
+        named = {"name": chosen, "uid": f"planned {namespace}/{chosen}"}
+        yield pod | {"metadata": pod["metadata"] | named}
 
 
 @contextmanager
@@ -98,8 +115,8 @@ def _pods(obj: Object) -> list[Object]:
     if kind == "Pod":
         return [_pod(obj, metadata["namespace"], metadata["name"])]
     if kind in _COUNTS:
-        count = spec.get(_COUNTS[kind])
-        names = [f"{metadata['name']}-{i}" for i in range(1 if count is None else int(count))]
+        replicas = spec.get(_COUNTS[kind])
+        names = [f"{metadata['name']}-{i}" for i in range(1 if replicas is None else int(replicas))]
         # As the pods of one ReplicaSet, StatefulSet or Job, which spreading keeps apart.
         uid = f"planned {kind} {metadata['namespace']}/{metadata['name']}"
         owner = {"kind": kind, "name": metadata["name"], "uid": uid, "controller": True}

@@ -56,6 +56,32 @@ def test_replicas_get_what_is_there_one_after_the_other() -> None:
     assert (b.cards[0].used, b.cards[0].total) == (6, 6)
 
 
+def generated(kind: str, of: Object) -> Object:
+    found = workload(kind, "", of)
+    return found | {"metadata": {"generateName": "train-"}}
+
+
+def test_each_pod_counts_also_where_names_are_generated_or_those_of_two_workloads() -> None:
+    """The card has room for two."""
+    of = spec(resourceClaimTemplateName="two")
+    jobs = [generated("Job", of) for _ in range(3)]
+    found, planner = plan(template("two", TWO), *jobs)
+    assert [each.partition(": ")[0] for each in found] == [
+        f"pod default/train-{number}-0" for number in (2, 3, 4)
+    ]
+    assert ["does not fit" in each for each in found] == [False, False, True]
+    assert planner.left()[1].cards[0].used == 6
+    kinds = [workload(kind, "web", of) for kind in ("Deployment", "StatefulSet", "Job")]
+    found, planner = plan(template("two", TWO), *kinds)
+    assert [each.partition(": ")[0] for each in found] == [
+        "pod default/web-0",
+        "pod default/web-0-2",
+        "pod default/web-0-3",
+    ]
+    assert ["does not fit" in each for each in found] == [False, False, True]
+    assert planner.left()[1].cards[0].used == 6
+
+
 def test_pods_that_name_one_claim_share_it() -> None:
     found, planner = plan(
         {"kind": "ResourceClaim", **claim("c", [TWO])},
@@ -171,7 +197,7 @@ def test_replicas_that_are_not_given_are_one() -> None:
                 "kind": "CronJob",
                 "spec": {"jobTemplate": {"spec": {"template": {"spec": limited()}}}},
             },
-            "how many pods CronJob default/unnamed makes",
+            "how many pods CronJob default/unnamed-1 makes",
         ),
         ({"kind": "ConfigMap", "metadata": {"name": "c"}}, "no pod to plan"),
         (None, "no pod to plan"),
