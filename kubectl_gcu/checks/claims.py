@@ -47,7 +47,12 @@ def claims(found: Installation) -> Iterator[Finding]:
         if not results(claim):
             continue
         where = f"claim {named(claim)}"
-        gone = [each["name"] for each in reserved_for(claim) if each["uid"] not in pods]
+        gone = [
+            each["name"]
+            for each in reserved_for(claim)
+            # Others, such as PodGroups, may reserve a claim, too.
+            if each.get("resource") == "pods" and each["uid"] not in pods
+        ]
         if known_pods and gone:
             yield POD_GONE.finding(
                 where,

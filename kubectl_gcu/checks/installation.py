@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from controller.cache.pods import is_done
 from dra_driver.kube.api import Api, ServerVersion
 from dra_driver.kube.errors import Forbidden, NotFound
 from dra_driver.kube.preflight import OLDEST, OLDEST_VISIBLE
@@ -86,12 +87,13 @@ class Installation:
     unread: tuple[str, ...] = ()
 
     def pods(self, component: str) -> list[Object]:
-        """The driver's pods of that component, ``agent`` or ``controller``."""
+        """The driver's pods of that component, ``agent`` or ``controller``. An evicted one that
+        was replaced stays in the API server for long, and is left out."""
         wanted = {"app.kubernetes.io/name": _NAME, "app.kubernetes.io/component": component}
         return [
             pod
             for pod in self.state.pods
-            if wanted.items() <= (pod["metadata"].get("labels") or {}).items()
+            if wanted.items() <= (pod["metadata"].get("labels") or {}).items() and not is_done(pod)
         ]
 
     def unready_nodes(self) -> frozenset[str]:
