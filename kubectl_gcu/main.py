@@ -177,7 +177,7 @@ def _render(chosen: str, nodes: Sequence[NodeView], missing: Sequence[str], *, c
 def _kubeconfig(environ: Mapping[str, str]) -> Path | None:
     """As kubectl finds it; None in a pod, where the service account is used."""
     if environ.get("KUBECONFIG"):
-        return Path(environ["KUBECONFIG"].split(os.pathsep)[0])
+        return Path(environ["KUBECONFIG"])  # also several, which are merged
     if environ.get("KUBERNETES_SERVICE_HOST"):
         return None
     return Path(environ.get("HOME", "/")) / ".kube" / "config"

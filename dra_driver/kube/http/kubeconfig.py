@@ -6,25 +6,44 @@ takes 20 MiB of memory. So this module is only imported with a kubeconfig, never
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from pathlib import Path
 from ssl import CERT_NONE
+from typing import Final
 
+import yaml
 from kubernetes.client.configuration import Configuration
 from kubernetes.client.rest import should_bypass_proxies
 from kubernetes.config import ConfigException, list_kube_config_contexts, load_kube_config
+from kubernetes.config.kube_config import KubeConfigMerger
 
 from dra_driver.kube.http.cluster_config import ClusterConfig, trusting
 from dra_driver.model.errors import InvalidValue
 
+# Of the client's reading of a file that somebody wrote.
+_UNUSABLE: Final = (
+    ConfigException,
+    OSError,
+    yaml.YAMLError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
+
 
 def by_kubeconfig(path: Path) -> ClusterConfig:
-    """By the file's current context; raises InvalidValue if that cannot be used."""
+    """By the current context; raises InvalidValue if that cannot be used. `path` may be several
+    files, with what separates them in ``KUBECONFIG``."""
     found = Configuration()
     try:
-        load_kube_config(str(path), client_configuration=found, persist_config=False)
+        context = _current_context(path)
+        load_kube_config(
+            str(path), context=context, client_configuration=found, persist_config=False
+        )
         return _cluster_config(found)
-    except (ConfigException, OSError) as error:
+    except _UNUSABLE as error:
         raise InvalidValue(
             f"no API server can be reached through {path}: {error}",
             remedy="run in a pod with a service account, or name a kubeconfig",
@@ -32,13 +51,26 @@ def by_kubeconfig(path: Path) -> ClusterConfig:
 
 
 def current_namespace(path: Path) -> str:
-    """The namespace of the file's current context, ``default`` where it has none. Raises
-    InvalidValue if the file cannot be used."""
+    """The namespace of the current context, ``default`` where it has none. Raises InvalidValue if
+    the file cannot be used."""
     try:
-        _, current = list_kube_config_contexts(str(path))
-    except (ConfigException, OSError) as error:
+        contexts, current = list_kube_config_contexts(str(path))
+        name = _current_context(path)
+        found = next((each for each in contexts if each["name"] == name), current)
+        return str((found.get("context") or {}).get("namespace") or "default")
+    except _UNUSABLE as error:
         raise InvalidValue(f"{path} cannot be read: {error}") from error
-    return str((current.get("context") or {}).get("namespace") or "default")
+
+
+def _current_context(paths: Path) -> str | None:
+    """As kubectl chooses it: that of the first file which names one. The official client takes the
+    last one's."""
+    for path in str(paths).split(os.pathsep):
+        config = KubeConfigMerger(path).config
+        name = None if config is None else config.safe_get("current-context")
+        if name:
+            return str(name)
+    return None
 
 
 def _cluster_config(found: Configuration) -> ClusterConfig:

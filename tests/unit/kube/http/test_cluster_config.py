@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
@@ -154,3 +155,30 @@ def test_the_namespace_of_the_current_context(account: Path) -> None:
     assert current_namespace(path) == "team"
     with pytest.raises(InvalidValue, match="cannot be read"):
         current_namespace(account / "nowhere")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a: [b", "just text", "contexts: 3", "current-context: x\ncontexts: [{}]"],
+    ids=["no YAML", "no object", "no list", "no context"],
+)
+def test_a_kubeconfig_that_is_malformed_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text(text)
+    with pytest.raises(InvalidValue, match="no API server can be reached through"):
+        by_kubeconfig(path)
+    with pytest.raises(InvalidValue, match="cannot be read"):
+        current_namespace(path)
+
+
+def test_several_kubeconfigs_are_merged_as_kubectl_does(account: Path, tmp_path: Path) -> None:
+    """A file that does not exist counts as empty; the first current context is taken."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.write_text("current-context: theirs")
+    written = json.loads(kubeconfig(account, {}, {"token": "secret"}).read_text())
+    theirs = {"name": "theirs", "context": {"cluster": "c", "user": "u", "namespace": "team"}}
+    written["contexts"].append(theirs)
+    second.write_text(json.dumps(written))
+    paths = Path(os.pathsep.join(map(str, ("", tmp_path / "nowhere", first, second))))
+    assert by_kubeconfig(paths).server == "https://10.0.0.1:6443"
+    assert current_namespace(paths) == "team"
