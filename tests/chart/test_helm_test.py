@@ -51,3 +51,8 @@ def test_by_limits(helm: Helm, modes: list[str], mode: Mode) -> None:
     scheduled = {"extender": {"schedulerImage": "kube-scheduler:v1.30.14"}}
     spec = rendered(helm, scheduled, OLD)["Pod"]["spec"]
     assert spec["schedulerName"] == "gcushare-scheduler"
+
+
+def test_without_tolerations(helm: Helm) -> None:
+    """A value of null takes the default away."""
+    assert "tolerations" not in rendered(helm, {"agent": {"tolerations": None}})["Pod"]["spec"]

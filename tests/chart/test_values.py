@@ -59,6 +59,12 @@ def test_the_chart_has_nothing_to_complain_about(helm: Helm) -> None:
             "at '/vendorRuntime/allowedNamespaces/0': 'a.b' does not match",
         ),
         ({"image": {"repository": None}}, "at '/image': missing property 'repository'"),
+        ({"schedulerVersion": "1.37.1 or so"}, "at '/schedulerVersion': '1.37.1 or so' does not"),
+        *(
+            ({name: None}, f"missing property '{name}'")
+            for name in ("global", "rbac", "resourceQuota", "nodeFeatureRule", "monitoring")
+        ),
+        ({"agent": {"logFile": None}}, "at '/agent': missing property 'logFile'"),
     ],
     ids=lambda case: json.dumps(case) if isinstance(case, dict) else "",
 )
@@ -182,6 +188,43 @@ def test_the_schema_knows_the_shipped_machines() -> None:
             ("--kube-version=1.30.14",),
             "Name both Secrets, or none",
         ),
+        (
+            {"commonLabels": {"app.kubernetes.io/managed-by": "us"}},
+            (),
+            'commonLabels has "app.kubernetes.io/managed-by", a label that the chart sets',
+        ),
+        (
+            {"agent": {"podLabels": {"app.kubernetes.io/component": "us"}}},
+            (),
+            'agent.podLabels has "app.kubernetes.io/component"',
+        ),
+        (
+            {"commonLabels": {"team": "ml"}, "controller": {"podLabels": {"team": "infra"}}},
+            (),
+            'controller.podLabels has "team"',
+        ),
+        (
+            {"controller": {"advanced": {"leaseDuration": 5}}},
+            (),
+            "leaseRetry 2, leaseRenewDeadline 10 and leaseDuration 5: no controller starts unless",
+        ),
+        (
+            {
+                "agent": {"serviceAccount": {"name": "one"}},
+                "controller": {"serviceAccount": {"name": "one"}},
+            },
+            (),
+            'Agents and controller have one service account, "one"',
+        ),
+        (
+            {
+                "resourceQuota": {"enabled": True},
+                "agent": {"priorityClassName": ""},
+                "controller": {"priorityClassName": ""},
+            },
+            (),
+            "Set resourceQuota.enabled=false, or name a class",
+        ),
     ],
     ids=[
         "an older server",
@@ -198,6 +241,12 @@ def test_the_schema_knows_the_shipped_machines() -> None:
         "limits that nobody would serve",
         "the extender's certificate alone",
         "its client's certificate alone",
+        "a label of the chart's own",
+        "a label of the chart's own on pods",
+        "a label that all objects have",
+        "a lease that ends before its renewal",
+        "one account of both programs",
+        "a quota for no priority class",
     ],
 )
 def test_what_cannot_work_is_refused_with_a_remedy(
