@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Final
 from uuid import uuid4
@@ -13,13 +13,15 @@ from uuid import uuid4
 from controller.allocator.allocate import NO_PEERS, Allocation, FitError, allocate
 from controller.allocator.claim_request import ClaimRequest, parse_claim
 from controller.allocator.diagnosis import count_words, diagnose_nodes
-from controller.allocator.nodes.node_set import numbers
+from controller.allocator.nodes.node_set import NodeSet, numbers
 from controller.allocator.order import Policy
 from controller.allocator.ownership import is_ours
 from controller.allocator.results import allocation_status
 from controller.allocator.state import State
 from controller.cache.cache import ClusterCache
+from controller.cache.keys import uid_of
 from controller.filter.node_filter import FeasibleNodes, NodeFilter
+from controller.filter.usage import check_allocated, check_requested
 from dra_driver.kube.api import Change
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
@@ -40,29 +42,11 @@ from kubectl_gcu.scheduling.remedies import (
     when_all_claims_ended,
     without_node_constraints,
 )
+from kubectl_gcu.scheduling.verdict import Verdict
 
 _NEWEST: Final = 2**63  # a version that no server has given yet
 _MOST_NAMED: Final = 3
 _MOST_TRIED: Final = 500  # claims; each costs a decision
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """`node` is the node on which the pod would be served now, or empty. Then `reason` says why it
-    is not served, `by_node` says the same of each node that fits the pod, and `remedy` what would
-    help, if `reason` does not say so itself. `helps` names the claims (``namespace/name``) each of
-    which would make room for the pod if it ended, and `helps_pods` the pods with several claims
-    that would. `needs_person` is whether no end of claims would; then `tainted` names the cards
-    whose taints the pod does not tolerate."""
-
-    node: str
-    reason: str = ""
-    by_node: Mapping[str, str] | None = None
-    helps: tuple[str, ...] = ()
-    helps_pods: tuple[str, ...] = ()
-    remedy: str = ""
-    needs_person: bool = False
-    tainted: tuple[str, ...] = ()
 
 
 class LiveAllocator:
@@ -85,18 +69,24 @@ class LiveAllocator:
         state = self._cache.state()
         self._filter = NodeFilter(self._cache, state.numbers, selectors.allowance)
 
-    def decide(self, pod: Object, claims: Mapping[str, Object]) -> Verdict | None:
+    def decide(
+        self, pod: Object, claims: Mapping[str, Object], volumes: Sequence[Object] = ()
+    ) -> Verdict | None:
         """About the pod's `claims`, by their names in the pod; None where nothing of them is to be
-        allocated. Raises Refused and InvalidValue where a claim asks for what cannot be given."""
-        wanted = self._wanted(claims)
+        allocated. `volumes` are node selectors of the pod's volumes. Raises Refused and
+        InvalidValue where a claim asks for what cannot be given."""
+        wanted = self._wanted(pod, claims)
         if not wanted:
             return None
-        state, nodes = self._cache.state(), self._nodes(pod, claims)
+        state, nodes = self._cache.state(), self._nodes(pod, claims, volumes)
         decision = self._allocate(pod, wanted, nodes)
         if isinstance(decision, Allocation):
+            check_allocated(pod, self._ours(claims), wanted, decision)
             return Verdict(decision.node)
         reason = nodes.explain(decision.explain)
-        elsewhere = self._elsewhere(pod, claims, wanted, nodes)
+        relaxed, constraints = without_node_constraints(pod)
+        others = self._nodes(relaxed, claims, volumes).feasible & ~nodes.feasible
+        elsewhere = self._elsewhere(others, wanted, constraints)
         if not nodes.feasible:
             remedy = "no claim's end helps: change what keeps the pod from every node"
             remedy = "; ".join(filter(None, (remedy, elsewhere)))
@@ -105,19 +95,9 @@ class LiveAllocator:
         found = self._with_remedy(Verdict("", reason, by_node), wanted, nodes)
         return replace(found, remedy="; ".join(filter(None, (found.remedy, elsewhere))))
 
-    def _elsewhere(
-        self,
-        pod: Object,
-        claims: Mapping[str, Object],
-        wanted: list[ClaimRequest],
-        nodes: FeasibleNodes,
-    ) -> str:
-        """Which nodes would serve the pod but for what its author wrote about nodes."""
-        relaxed, constraints = without_node_constraints(pod)
-        if not constraints:
-            return ""
+    def _elsewhere(self, others: NodeSet, wanted: list[ClaimRequest], constraints: str) -> str:
+        """Which of these nodes would serve the pod but for what its author wrote about nodes."""
         state = self._cache.state()
-        others = self._nodes(relaxed, claims).feasible & ~nodes.feasible
         fit = [
             number
             for number in islice(numbers(others), _MOST_TRIED)
@@ -171,13 +151,14 @@ class LiveAllocator:
     def place(self, pod: Object, claims: Mapping[str, Object]) -> list[Object] | Verdict:
         """Decide, and count the devices as allocated from now on. Returns the pod's claims as they
         would be then; or why there are no devices for them. Raises as `decide`."""
-        wanted = self._wanted(claims)
+        wanted = self._wanted(pod, claims)
         if not wanted:
             return list(claims.values())
         nodes = self._nodes(pod, claims)
         decision = self._allocate(pod, wanted, nodes)
         if isinstance(decision, FitError):
             return Verdict("", nodes.explain(decision.explain))
+        check_allocated(pod, self._ours(claims), wanted, decision)
         user = {"resource": "pods", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
         for each, grants in zip(wanted, decision.assignments, strict=True):
             status = allocation_status(
@@ -218,7 +199,7 @@ class LiveAllocator:
 
     def _is_servable(self, pod: Object, claims: Mapping[str, Object]) -> bool:
         try:
-            wanted = self._wanted(claims)
+            wanted = self._wanted(pod, claims)
         except (Refused, InvalidValue):
             return False
         decision = allocate(self._cache.state(), wanted, self._nodes(pod, claims).feasible)
@@ -235,17 +216,28 @@ class LiveAllocator:
         except Refused:
             return False
 
-    def _wanted(self, claims: Mapping[str, Object]) -> list[ClaimRequest]:
+    def _ours(self, claims: Mapping[str, Object]) -> dict[str, Object]:
         state = self._cache.state()
-        ours = [each for each in claims.values() if is_ours(each, state)]
-        return [parse_claim(each, state.classes) for each in ours if allocation(each) is None]
+        return {name: each for name, each in claims.items() if is_ours(each, state)}
 
-    def _nodes(self, pod: Object, claims: Mapping[str, Object]) -> FeasibleNodes:
+    def _wanted(self, pod: Object, claims: Mapping[str, Object]) -> list[ClaimRequest]:
+        ours, classes = self._ours(claims), self._cache.state().classes
+        # By UID: a pod may name a claim twice.
+        unallocated = {uid_of(each): each for each in ours.values() if allocation(each) is None}
+        wanted = [parse_claim(each, classes) for each in unallocated.values()]
+        if wanted:
+            check_requested(pod, ours, wanted)
+        return wanted
+
+    def _nodes(
+        self, pod: Object, claims: Mapping[str, Object], volumes: Sequence[Object] = ()
+    ) -> FeasibleNodes:
         selectors = [
             (selector, "not where the pod's other claims are")
             for each in claims.values()
             if (selector := (allocation(each) or {}).get("nodeSelector"))
         ]
+        selectors += [(each, "not where the pod's volumes are") for each in volumes]
         return self._filter.feasible_nodes(pod, selectors, {})
 
     def _allocate(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from controller.allocator.ownership import requested_classes
 from controller.cache import pods
+from controller.write.volumes import node_selectors
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Forbidden, NotFound
 from dra_driver.kube.preflight import OLDEST
@@ -26,7 +27,7 @@ from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.names import CLASS_WHOLE
 from kubectl_gcu.cluster.pod_events import events_about
 from kubectl_gcu.scheduling.asked import asked
-from kubectl_gcu.scheduling.decision import LiveAllocator, Verdict
+from kubectl_gcu.scheduling.decision import LiveAllocator
 from kubectl_gcu.scheduling.refusal import MAKE_ROOM, refusal
 from kubectl_gcu.scheduling.steps import (
     Step,
@@ -35,6 +36,7 @@ from kubectl_gcu.scheduling.steps import (
     scheduled_condition,
     step_of,
 )
+from kubectl_gcu.scheduling.verdict import Verdict
 
 _READ_TO_DECIDE = (RESOURCE_SLICES, DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, PODS)
 _TAINT_RULES_ON = (1, 37)
@@ -84,9 +86,11 @@ def explain_pod(api: Api, namespace: str, name: str) -> Explanation:
     if not objects:
         return Explanation(full_name, step, missing=missing, refusal=refused)
     present = {reference: claim for reference, claim in claims.items() if claim is not None}
+    volumes, unread = _volumes(api, pod)
+    missing = "; ".join(filter(None, (missing, unread)))
     allocator = LiveAllocator(objects)
     try:
-        verdict = allocator.decide(pod, present)
+        verdict = allocator.decide(pod, present, volumes)
     except InvalidValue as error:
         verdict = Verdict("", str(error), remedy=_CORRECT, needs_person=True)
     except Refused as error:
@@ -176,6 +180,17 @@ def objects_to_decide(api: Api) -> tuple[dict[Resource, tuple[Object, ...]], str
             )
     rules, missing = _taint_rules(api)
     return found | {DEVICE_TAINT_RULES: rules}, missing
+
+
+def _volumes(api: Api, pod: Object) -> tuple[Sequence[Object], str]:
+    """Node selectors of the pod's volumes."""
+    try:
+        return node_selectors(api, pod), ""
+    except Forbidden:
+        return (), (
+            "you may not get the pod's persistentvolumeclaims and their persistentvolumes: nodes "
+            "where these are not count as well"
+        )
 
 
 def _taint_rules(api: Api) -> tuple[tuple[Object, ...], str]:

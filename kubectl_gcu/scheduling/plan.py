@@ -23,9 +23,10 @@ from kubectl_gcu.cluster.manifest import Manifest, malformed
 from kubectl_gcu.cluster.state import ClusterState
 from kubectl_gcu.inventory.by_claims import nodes_by_claims
 from kubectl_gcu.inventory.views import NodeView
-from kubectl_gcu.scheduling.decision import LiveAllocator, Verdict
+from kubectl_gcu.scheduling.decision import LiveAllocator
 from kubectl_gcu.scheduling.packing import packing_text
 from kubectl_gcu.scheduling.steps import limits_of
+from kubectl_gcu.scheduling.verdict import Verdict
 
 _RULES: Final = LimitRules(frozenset(), "", drop_node_selector=True)  # the chart's default
 
@@ -104,9 +105,9 @@ class Planner:
             return PlannedPod(name, reason=str(error))
         if isinstance(placed, Verdict):
             return PlannedPod(name, reason=placed.reason)
-        for claim in placed:
-            self._claims[_key(claim)] = claim
-        given = [each for claim in placed for each in results(claim)]
+        known = {_key(claim): claim for claim in placed}
+        self._claims |= known
+        given = [each for claim in known.values() for each in results(claim)]
         if not given:
             return PlannedPod(name, asks=False)
         devices = tuple(
