@@ -31,10 +31,11 @@ from kubectl_gcu.checks.installation import read_installation
 from kubectl_gcu.cluster.manifest import load_documents, parse_manifest
 from kubectl_gcu.cluster.saved import SavedState
 from kubectl_gcu.cluster.state import ClusterState, read_cluster
+from kubectl_gcu.cluster.to_decide import objects_to_decide
 from kubectl_gcu.inventory.by_claims import nodes_by_claims
 from kubectl_gcu.inventory.by_limits import nodes_by_limits
 from kubectl_gcu.inventory.views import NodeView, Totals
-from kubectl_gcu.scheduling.explain import explain_pod, lines, objects_to_decide, pods_of_claim
+from kubectl_gcu.scheduling.explain import explain_pod, lines, pods_of_claim
 from kubectl_gcu.scheduling.plan import Planner
 
 FAILED, PARTIAL, WAITS, WRONG = 1, 3, 4, 4

@@ -36,7 +36,11 @@ from dra_driver.model.claims.claim import Object, allocation, reserved_for, resu
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.names import pool_name
 from dra_driver.selector.selector import Selectors
-from kubectl_gcu.scheduling.packing import configured_packing
+from kubectl_gcu.scheduling.packing import (
+    configured_packing,
+    is_for_scheduler,
+    without_counters,
+)
 from kubectl_gcu.scheduling.remedies import (
     tainted_cards,
     when_all_claims_ended,
@@ -59,7 +63,13 @@ class LiveAllocator:
         there are any."""
         selectors = Selectors()
         self._cache = ClusterCache(selectors)
-        for resource in (RESOURCE_SLICES, DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, PODS):
+        slices = objects[RESOURCE_SLICES]
+        self.for_scheduler = is_for_scheduler(objects[PODS], slices)
+        """Whether kube-scheduler allocates; it serves the same pods, maybe by other devices."""
+        if self.for_scheduler:
+            slices = tuple(map(without_counters, slices))
+        self._cache.replace(RESOURCE_SLICES, slices)
+        for resource in (DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, PODS):
             self._cache.replace(resource, objects[resource])
         self._cache.replace(DEVICE_TAINT_RULES, objects.get(DEVICE_TAINT_RULES, ()))
         self._claims = {each["metadata"]["uid"]: each for each in objects[RESOURCE_CLAIMS]}

@@ -8,24 +8,20 @@ from dataclasses import dataclass, replace
 
 from controller.allocator.ownership import requested_classes
 from controller.cache import pods
-from controller.write.volumes import node_selectors
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Forbidden, NotFound
 from dra_driver.kube.preflight import OLDEST
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
-    DEVICE_TAINT_RULES,
-    DEVICE_TAINT_RULES_V1BETA2,
-    NODES,
     PODS,
     RESOURCE_CLAIMS,
-    RESOURCE_SLICES,
     Resource,
 )
 from dra_driver.model.claims.claim import Object, allocation, claim_names
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.names import CLASS_WHOLE
 from kubectl_gcu.cluster.pod_events import events_about
+from kubectl_gcu.cluster.to_decide import objects_to_decide, volumes_of
 from kubectl_gcu.scheduling.asked import asked
 from kubectl_gcu.scheduling.decision import LiveAllocator
 from kubectl_gcu.scheduling.refusal import MAKE_ROOM, refusal
@@ -38,9 +34,8 @@ from kubectl_gcu.scheduling.steps import (
 )
 from kubectl_gcu.scheduling.verdict import Verdict
 
-_READ_TO_DECIDE = (RESOURCE_SLICES, DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, PODS)
-_TAINT_RULES_ON = (1, 37)
 _MOST_LINES = 20
+_PERSON = "the pod's author or an administrator: the end of other claims would not help"
 # The reason names the field, and the claim or DeviceClass that has it.
 _CORRECT = (
     "correct the field: in a DeviceClass in place; else in a new claim or its claim template, and "
@@ -86,25 +81,31 @@ def explain_pod(api: Api, namespace: str, name: str) -> Explanation:
     if not objects:
         return Explanation(full_name, step, missing=missing, refusal=refused)
     present = {reference: claim for reference, claim in claims.items() if claim is not None}
-    volumes, unread = _volumes(api, pod)
+    volumes, unread = volumes_of(api, pod)
     missing = "; ".join(filter(None, (missing, unread)))
     allocator = LiveAllocator(objects)
-    try:
-        verdict = allocator.decide(pod, present, volumes)
-    except InvalidValue as error:
-        verdict = Verdict("", str(error), remedy=_CORRECT, needs_person=True)
-    except Refused as error:
-        verdict = Verdict("", str(error), needs_person=True)
+    verdict = _decide(allocator, pod, present, volumes)
     if verdict is None:
         step = _of_other_driver(step, present, objects[DEVICE_CLASSES])
         return Explanation(full_name, step, missing=unseen)
     if verdict.needs_person:
-        step = replace(
-            step, who="the pod's author or an administrator: the end of other claims would not help"
-        )
+        step = replace(step, who=_PERSON)
+    elif allocator.for_scheduler:
+        step = replace(step, who="the allocator, which is kube-scheduler")
     before = _before(pod, objects, allocator)
     asks = asked(present.values())
     return Explanation(full_name, step, verdict, before, missing, refused, asks)
+
+
+def _decide(
+    allocator: LiveAllocator, pod: Object, claims: Mapping[str, Object], volumes: Sequence[Object]
+) -> Verdict | None:
+    try:
+        return allocator.decide(pod, claims, volumes)
+    except InvalidValue as error:
+        return Verdict("", str(error), remedy=_CORRECT, needs_person=True)
+    except Refused as error:
+        return Verdict("", str(error), needs_person=True)
 
 
 def _refusal(pod: Object, step: Step, events: Sequence[Object]) -> str:
@@ -165,50 +166,6 @@ def _serves_claims(api: Api) -> bool:
     except Forbidden:
         return True
     return any(each["metadata"]["name"] == CLASS_WHOLE for each in found)
-
-
-def objects_to_decide(api: Api) -> tuple[dict[Resource, tuple[Object, ...]], str]:
-    """All that the allocator reads, or nothing; and what the user may not read of it."""
-    found: dict[Resource, tuple[Object, ...]] = {}
-    for resource in _READ_TO_DECIDE:
-        try:
-            found[resource] = tuple(api.list(resource).items)
-        except Forbidden:
-            return {}, (
-                f"you may not list {resource.plural} in the whole cluster, so the reason is that "
-                "of the controller's last event"
-            )
-    rules, missing = _taint_rules(api)
-    return found | {DEVICE_TAINT_RULES: rules}, missing
-
-
-def _volumes(api: Api, pod: Object) -> tuple[Sequence[Object], str]:
-    """Node selectors of the pod's volumes."""
-    try:
-        return node_selectors(api, pod), ""
-    except Forbidden:
-        return (), (
-            "you may not get the pod's persistentvolumeclaims and their persistentvolumes: nodes "
-            "where these are not count as well"
-        )
-
-
-def _taint_rules(api: Api) -> tuple[tuple[Object, ...], str]:
-    """The DeviceTaintRules, none where the server has no such kind (1.36 has it off)."""
-    for resource in (DEVICE_TAINT_RULES, DEVICE_TAINT_RULES_V1BETA2):
-        try:
-            return tuple(api.list(resource).items), ""
-        except NotFound:
-            continue
-        except Forbidden:  # the answer for a kind that the server does not have, too
-            version = api.server_version()
-            if (version.major, version.minor) < _TAINT_RULES_ON:
-                return (), ""
-            return (), (
-                f"you may not list {resource.plural} in the whole cluster: devices that one of "
-                "them taints count as free"
-            )
-    return (), ""
 
 
 def _before(

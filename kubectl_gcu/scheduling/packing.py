@@ -1,14 +1,15 @@
-"""How the controller packs, by the environment of its pod."""
+"""What allocates, and how the controller packs, by the environment of its pod."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from controller.allocator.order import Policy
 from controller.cache import pods
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.claims.packing import Packing
+from dra_driver.model.names import ALLOCATOR_CONTROLLER, ALLOCATOR_SCHEDULER, DRIVER
 
 _LABELS: Final = {
     "app.kubernetes.io/name": "gcu-dra-driver",
@@ -18,8 +19,44 @@ _VARIABLES: Final = ("GCU_PACK_NODES", "GCU_PACK_CARDS")  # the chart's controll
 
 
 def configured_packing(found: Iterable[Object]) -> Policy | None:
-    """That of the newest controller among the pods, which leads once an upgrade has ended; None
-    where no controller is among them, or its environment does not say it."""
+    """That of the newest controller among the pods; None where no controller is among them, or its
+    environment does not say it."""
+    environment = _environment(found)
+    try:
+        return Policy(*(Packing(environment.get(name) or "") for name in _VARIABLES))
+    except ValueError:
+        return None
+
+
+def is_for_scheduler(found: Iterable[Object], slices: Iterable[Object]) -> bool:
+    """Whether kube-scheduler allocates: by the newest controller among the pods; where none is
+    among them, by the counters that devices have for kube-scheduler alone."""
+    allocator = _environment(found).get("GCU_ALLOCATOR")
+    if allocator in {ALLOCATOR_CONTROLLER, ALLOCATOR_SCHEDULER}:
+        return allocator == ALLOCATOR_SCHEDULER
+    return any(
+        device.get("consumesCounters")
+        for each in slices
+        if each["spec"]["driver"] == DRIVER
+        for device in each["spec"].get("devices") or ()
+    )
+
+
+def without_counters(each: Object) -> Object:
+    """The slice with devices that exclude each other by their card alone, as the controller reads
+    them: the counters of kube-scheduler mean the same."""
+    spec = each["spec"]
+    if spec["driver"] != DRIVER or not spec.get("devices"):
+        return each
+    devices = [
+        {key: value for key, value in device.items() if key != "consumesCounters"}
+        for device in spec["devices"]
+    ]
+    return each | {"spec": spec | {"devices": devices}}
+
+
+def _environment(found: Iterable[Object]) -> Mapping[str, str | None]:
+    """That of the newest controller among the pods, which leads once an upgrade has ended."""
     controllers = [
         pod
         for pod in found
@@ -28,21 +65,19 @@ def configured_packing(found: Iterable[Object]) -> Policy | None:
         and not pods.is_deleting(pod)
     ]
     if not controllers:
-        return None
+        return {}
     newest = max(controllers, key=lambda pod: str(pod["metadata"].get("creationTimestamp") or ""))
-    environment = {
+    return {
         each["name"]: each.get("value")
         for container in newest["spec"]["containers"]
         for each in container.get("env") or ()
     }
-    try:
-        return Policy(*(Packing(environment.get(name) or "") for name in _VARIABLES))
-    except ValueError:
-        return None
 
 
-def packing_text(policy: Policy | None) -> str:
+def packing_text(policy: Policy | None, *, for_scheduler: bool) -> str:
     """For people."""
+    if for_scheduler:
+        return "packing: kube-scheduler allocates, and may choose another node and other cards"
     if policy is None:
         return "packing: the chart's defaults, as no pod of the controller says what it has"
     return f"packing: nodes {policy.nodes}, cards {policy.cards}"

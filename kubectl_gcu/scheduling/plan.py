@@ -87,7 +87,7 @@ class Planner:
     @property
     def packing(self) -> str:
         """For people: how nodes and cards are chosen where claims say nothing."""
-        return packing_text(self._allocator.packing)
+        return packing_text(self._allocator.packing, for_scheduler=self._allocator.for_scheduler)
 
     def left(self) -> list[NodeView]:
         """The cards with all that was placed."""

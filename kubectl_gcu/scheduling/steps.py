@@ -14,6 +14,7 @@ from dra_driver.model.names import DRIVER, SCHEDULING_GATE
 from kubectl_gcu.scheduling.refusal import MAKE_ROOM, against_nodes
 
 _NOT_ALLOCATED = "GcuAllocationFailed"
+_NO_REASON = "no event says why; one comes within seconds"
 _COMBINED = "(combined from similar events): "
 # Reasons of dra_driver/node/claims/device_status.py.
 _OF_DEVICE = {
@@ -91,7 +92,10 @@ def _before_allocation(
         return _without_claim(pod, absent, events, created)
     unallocated = [each for each in claims.values() if each and allocation(each) is None]
     if unallocated:
-        why = _newest(events, {_NOT_ALLOCATED}) or "no event says why; one comes within seconds"
+        # With allocator: scheduler it says so itself, and the controller nothing.
+        condition = scheduled_condition(pod)
+        refused = f"kube-scheduler: {condition['message']}" if condition.get("message") else ""
+        why = _newest(events, {_NOT_ALLOCATED}) or refused or _NO_REASON
         return Step("the allocator", why, created, waits_for_devices=True)
     return None
 

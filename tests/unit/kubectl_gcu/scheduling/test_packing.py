@@ -11,7 +11,7 @@ from dra_driver.kube.resources import DEVICE_CLASSES, NODES, PODS, RESOURCE_CLAI
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.claims.packing import Packing
 from kubectl_gcu.cluster.manifest import parse_manifest
-from kubectl_gcu.scheduling.explain import objects_to_decide
+from kubectl_gcu.cluster.to_decide import objects_to_decide
 from kubectl_gcu.scheduling.packing import configured_packing
 from kubectl_gcu.scheduling.plan import Planner
 from tests.unit.controller.allocator.build import CLASSES, allocated, device, pool

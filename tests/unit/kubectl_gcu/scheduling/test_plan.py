@@ -22,7 +22,7 @@ from dra_driver.model.names import (
     RESOURCE_WHOLE,
 )
 from kubectl_gcu.cluster.manifest import parse_manifest
-from kubectl_gcu.scheduling.explain import objects_to_decide
+from kubectl_gcu.cluster.to_decide import objects_to_decide
 from kubectl_gcu.scheduling.plan import Planner
 from tests.unit.controller.allocator.build import allocated, claim, device, pool
 from tests.unit.controller.world import node

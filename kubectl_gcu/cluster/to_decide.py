@@ -1,0 +1,70 @@
+"""What the allocator reads to decide about a waiting pod, and in words what it cannot read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from controller.write.volumes import node_selectors
+from dra_driver.kube.api import Api
+from dra_driver.kube.errors import Forbidden, NotFound
+from dra_driver.kube.resources import (
+    DEVICE_CLASSES,
+    DEVICE_TAINT_RULES,
+    DEVICE_TAINT_RULES_V1BETA2,
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Resource,
+)
+from dra_driver.model.claims.claim import Object
+
+_READ: Final = (RESOURCE_SLICES, DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, PODS)
+_TAINT_RULES_ON: Final = (1, 37)
+
+
+def objects_to_decide(api: Api) -> tuple[dict[Resource, tuple[Object, ...]], str]:
+    """All that the allocator reads, or nothing; and what is not there, or the user may not read."""
+    found: dict[Resource, tuple[Object, ...]] = {}
+    for resource in _READ:
+        try:
+            found[resource] = tuple(api.list(resource).items)
+        except NotFound:
+            return {}, f"the API server has no {resource.plural} of {resource.api_version}"
+        except Forbidden:
+            return {}, (
+                f"you may not list {resource.plural} in the whole cluster, so the reason is that "
+                "of the controller's last event"
+            )
+    rules, missing = _taint_rules(api)
+    return found | {DEVICE_TAINT_RULES: rules}, missing
+
+
+def volumes_of(api: Api, pod: Object) -> tuple[Sequence[Object], str]:
+    """Node selectors of the pod's volumes."""
+    try:
+        return node_selectors(api, pod), ""
+    except Forbidden:
+        return (), (
+            "you may not get the pod's persistentvolumeclaims and their persistentvolumes: nodes "
+            "where these are not count as well"
+        )
+
+
+def _taint_rules(api: Api) -> tuple[tuple[Object, ...], str]:
+    """The DeviceTaintRules, none where the server has no such kind (1.36 has it off)."""
+    for resource in (DEVICE_TAINT_RULES, DEVICE_TAINT_RULES_V1BETA2):
+        try:
+            return tuple(api.list(resource).items), ""
+        except NotFound:
+            continue
+        except Forbidden:  # the answer for a kind that the server does not have, too
+            version = api.server_version()
+            if (version.major, version.minor) < _TAINT_RULES_ON:
+                return (), ""
+            return (), (
+                f"you may not list {resource.plural} in the whole cluster: devices that one of "
+                "them taints count as free"
+            )
+    return (), ""

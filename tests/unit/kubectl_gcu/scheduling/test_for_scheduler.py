@@ -1,0 +1,96 @@
+"""`kubectl gcu explain` and `plan` where kube-scheduler allocates (`allocator: scheduler`): its
+devices have counters, by which a card is in one mode at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dra_driver.kube.resources import (
+    DEVICE_CLASSES,
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+)
+from dra_driver.model.claims.claim import Object
+from kubectl_gcu.scheduling.explain import explain_pod, lines
+from tests.unit.controller.allocator.build import CLASSES, allocated, claim, device, pool
+from tests.unit.controller.world import node, pod
+from tests.unit.kubectl_gcu.manifests import single, spec
+from tests.unit.kubectl_gcu.scheduling.test_packing import controller
+from tests.unit.kubectl_gcu.scheduling.test_plan import plan
+from tests.unit.kubectl_gcu.server import Server
+
+REFUSED = "0/2 nodes are available: 2 cannot allocate all claims."
+
+
+def counted(mode: str, bus: int) -> Object:
+    """As the agent publishes a device for kube-scheduler."""
+    counters = {"counterSet": f"card-{bus}", "counters": {"card": {"value": "1"}}}
+    found = device(mode, bus)
+    del found["taints"]
+    return found | {"consumesCounters": [counters]}
+
+
+def by_allocator(name: str) -> Object:
+    """A pod of the controller."""
+    found = controller()
+    found["spec"]["containers"][0]["env"].append({"name": "GCU_ALLOCATOR", "value": name})
+    return found
+
+
+def cluster(*more: Object, held: str = "") -> Any:
+    """Two nodes with a card each: that of a is held, and with `held` that of b in this mode."""
+    condition = {"type": "PodScheduled", "status": "False", "message": REFUSED}
+    claims = [allocated("one", "a", "whole-0000-01-00-0"), claim("c")]
+    if held:
+        claims.append(allocated("two", "b", f"{held}-0000-02-00-0", consumed={"slices": "2"}))
+    return Server(
+        *(
+            (RESOURCE_SLICES, each)
+            for bus, name in enumerate("ab", start=1)
+            for each in pool(name, [counted(mode, bus) for mode in ("whole", "shared")])
+        ),
+        *((DEVICE_CLASSES, each) for each in CLASSES.values()),
+        *((NODES, node(name)) for name in "ab"),
+        *((RESOURCE_CLAIMS, each) for each in claims),
+        *((PODS, each) for each in (pod("p", "c", status={"conditions": [condition]}), *more)),
+    )
+
+
+@pytest.mark.parametrize("pods", [[], [by_allocator("scheduler")]], ids=["counters", "the chart"])
+def test_a_card_that_is_in_another_mode_keeps_the_pod_waiting(pods: list[Object]) -> None:
+    assert list(lines(explain_pod(cluster(*pods, held="shared"), "default", "p"))) == [
+        "pod default/p",
+        "  asks:   1 of gcu.enflame.com",
+        "  next:   the allocator, which is kube-scheduler",
+        "  why:    2 cards: 1 held, 1 in shared mode; 1 requested",
+        "  node:   a: 1 card: 1 held; 1 requested",
+        "  node:   b: 1 card: 1 in shared mode; 1 requested",
+        "  help:   it fits when any one of these claims ends: default/one, default/two",
+    ]
+
+
+def test_a_free_card_serves_the_pod() -> None:
+    found = list(lines(explain_pod(cluster(by_allocator("scheduler")), "default", "p")))
+    assert found[3:] == [
+        f"  why:    kube-scheduler: {REFUSED}",
+        "  help:   none is needed: node b has what it asks for",
+    ]
+
+
+def test_devices_that_are_still_kube_schedulers_are_none_of_the_controllers() -> None:
+    found = explain_pod(cluster(by_allocator("controller")), "default", "p")
+    assert found.verdict is not None
+    assert "2 with counters, which only kube-scheduler allocates" in found.verdict.reason
+
+
+def test_a_plan() -> None:
+    server = cluster(by_allocator("scheduler"))
+    found, planner = plan(single(spec(resourceClaimName="c")), server=server)
+    assert found == ["pod default/p: node b: whole-0000-02-00-0"]
+    assert planner.packing == (
+        "packing: kube-scheduler allocates, and may choose another node and other cards"
+    )
