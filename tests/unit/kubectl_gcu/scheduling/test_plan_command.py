@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from dra_driver.kube.api import Listing
+from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     NODES,
@@ -16,12 +18,13 @@ from dra_driver.kube.resources import (
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
+    Resource,
 )
 from dra_driver.model.names import RESOURCE_SHARED
 from kubectl_gcu import main
 from kubectl_gcu.main import FAILED, WAITS
 from tests.unit.kubectl_gcu.manifests import TWO, limited, single, spec, template
-from tests.unit.kubectl_gcu.server import cluster
+from tests.unit.kubectl_gcu.server import Server, cluster
 
 
 def test_on_a_saved_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,3 +97,31 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     )
     code, _, errors = run(cluster(), f"--file={tmp_path}/nowhere")
     assert (code, errors.startswith(f"error: {tmp_path}/nowhere cannot be read")) == (FAILED, True)
+
+
+class WithoutDra(Server):
+    """An API server before Kubernetes 1.34."""
+
+    def list(self, resource: Resource, *, namespace: str = "", forbids: bool = True) -> Listing:
+        if resource.api_version.startswith("resource.k8s.io/"):
+            raise NotFound("404 page not found", status=404)
+        return super().list(resource, namespace=namespace, forbids=forbids)
+
+
+def test_without_dra_nothing_can_be_planned(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    manifest = tmp_path / "pod.json"
+    manifest.write_text(json.dumps(single(limited(**{RESOURCE_SHARED: "2"}))))
+    monkeypatch.setattr(main, "connect", lambda *_, **__: WithoutDra())
+    errors = io.StringIO()
+    code = main.run(
+        ["plan", f"--file={manifest}", "--namespace=default"], {}, io.StringIO(), errors
+    )
+    assert (code, errors.getvalue()) == (
+        FAILED,
+        (
+            "error: the API server has no resourceslices of resource.k8s.io/v1, and so nothing can "
+            "be planned\n"
+        ),
+    )
