@@ -7,6 +7,7 @@ from typing import Final
 
 from controller.cache import pods
 from controller.cache.card_access import direct_access
+from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.names import ANNOTATION_ASSIGNED
 from kubectl_gcu.checks.finding import Check, Finding, named
 from kubectl_gcu.checks.installation import Installation
@@ -51,7 +52,7 @@ def extender_bypassed(found: Installation, nodes: list[NodeView]) -> Iterator[Fi
         for pod in found.state.pods
         if pods.node_name(pod) in by_limits
         and not pods.is_done(pod)
-        and limits_of(pod)
+        and limits_of(pod, RESOURCES.values())
         and ANNOTATION_ASSIGNED not in (pod["metadata"].get("annotations") or {})
     ]
     if names:

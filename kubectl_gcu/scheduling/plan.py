@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller.cache.limit_templates import template_for
-from controller.webhook.limits import LIMITS, NODE_LABEL, LimitRules, translate_limits
+from controller.webhook.limits import NODE_LABEL, LimitRules, translate_limits
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import (
     NODES,
@@ -144,7 +144,7 @@ def _translated(pod: Object) -> Object:
     patch = {each["path"]: each for each in translate_limits(pod, _RULES)}
     claims = patch.get("/spec/resourceClaims")
     if claims is None:
-        if limits := ", ".join(sorted(limits_of(pod, LIMITS))):
+        if limits := ", ".join(sorted(limits_of(pod))):
             raise InvalidValue(
                 f"no claim can be made of its limits {limits}",
                 remedy="ask for one of them, in whole numbers from 1 to what a claim holds",

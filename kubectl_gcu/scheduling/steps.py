@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from controller.cache import pods
+from controller.webhook.limits import LIMITS
 from dra_driver.model.claims.claim import Object, allocation, results
 from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.names import DRIVER, SCHEDULING_GATE
 from kubectl_gcu.scheduling.refusal import MAKE_ROOM, against_nodes
 
 _NOT_ALLOCATED = "GcuAllocationFailed"
+# The controller's about pods that wait for what never comes by itself; the notes have the remedies.
+_FOR_PERSON = {"GcuLimitNotServed", "GcuClaimTooOld"}
 _NO_REASON = "no event says why; one comes within seconds"
 _COMBINED = "(combined from similar events): "
 # Reasons of dra_driver/node/claims/device_status.py.
@@ -78,7 +81,7 @@ def step_of(
         return step
     if pods.node_name(pod):
         return _on_node(pod, claims, events)
-    return _unbound(pod, created, serves_claims=serves_claims)
+    return _unbound(pod, events, created, serves_claims=serves_claims)
 
 
 def _before_allocation(
@@ -121,16 +124,18 @@ def _without_claim(pod: Object, absent: list[str], events: Iterable[Object], cre
     return Step(who, f"{text}: {note}" if note else text, created)
 
 
-def _unbound(pod: Object, created: str, *, serves_claims: bool) -> Step:
+def _unbound(pod: Object, events: Iterable[Object], created: str, *, serves_claims: bool) -> Step:
+    if note := _newest(events, _FOR_PERSON):
+        return Step("the pod's author or an administrator", note, created)
     condition = scheduled_condition(pod)
     reason = str(condition.get("message", "")) or "it has not tried the pod yet"
     limits = sorted(limits_of(pod))
     who = "kube-scheduler"
     if limits:
         reason = f"limits {', '.join(limits)}: {reason}"
-        if not serves_claims:
+        if not serves_claims and limits_of(pod, RESOURCES.values()):
             who = "kube-scheduler, which asks the driver's scheduler extender"
-        elif (name := pod["spec"].get("schedulerName") or _DEFAULT) != _DEFAULT:
+        elif serves_claims and (name := pod["spec"].get("schedulerName") or _DEFAULT) != _DEFAULT:
             who = f"the scheduler {name}, which is not this driver's"
             reason = f"{reason.rstrip('.')}. {_LEFT_ALONE}"
     if pods.has_our_gate(pod):
@@ -252,8 +257,9 @@ def scheduled_condition(pod: Object) -> Mapping[str, Any]:
     return next((each for each in found if each["type"] == "PodScheduled"), {})
 
 
-def limits_of(pod: Object, names: Collection[str] = tuple(RESOURCES.values())) -> set[str]:
-    """Which of `names` the limits of the pod's containers have."""
+def limits_of(pod: Object, names: Collection[str] = LIMITS) -> set[str]:
+    """Which of `names` the limits of the pod's containers have; by default all that the driver
+    serves in any way."""
     containers = (*pod["spec"]["containers"], *(pod["spec"].get("initContainers") or ()))
     return {
         name
@@ -264,7 +270,7 @@ def limits_of(pod: Object, names: Collection[str] = tuple(RESOURCES.values())) -
 
 
 def has_gcus(pod: Object, claims: Mapping[str, Object | None]) -> bool:
-    """Whether the pod names any claim, or has a limit of the vendor's."""
+    """Whether the pod names any claim, or has a limit for GCUs."""
     return bool(claims) or bool(limits_of(pod)) or pods.has_our_gate(pod)
 
 
