@@ -196,3 +196,38 @@ def test_the_notes_without_dra_have_a_pod_with_a_limit(
     [container] = pod["spec"]["containers"]
     assert container["resources"]["limits"] == {names.RESOURCE_WHOLE: 1}
     assert pod["spec"].get("schedulerName") == scheduler
+
+
+@pytest.mark.parametrize(
+    ("modes", "one", "class_name", "limit"),
+    [
+        (["drs", "whole"], "one card", names.CLASS_WHOLE, names.RESOURCE_WHOLE),
+        (["shared", "drs"], "a slice", names.CLASS_SHARED, names.RESOURCE_SHARED),
+        (["drs"], "a DRS instance", names.CLASS_DRS, names.RESOURCE_DRS),
+    ],
+    ids=["a card", "a slice", "an instance"],
+)
+def test_the_notes_ask_for_what_cards_are_offered_as(
+    helm: Helm, modes: list[str], one: str, class_name: str, limit: str
+) -> None:
+    cards = {"cards": {"modes": modes}}
+    notes = helm.notes(cards)
+    assert f"2. Run a pod with {one}, and" in notes
+    assert f"{{deviceClassName: {class_name}}}" in notes
+    assert f"limits: {{{limit}: 1}}" in helm.notes(cards | {"mode": "device-plugin"})
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ({}, False),
+        ({"mode": "device-plugin"}, True),
+        ({"mode": "device-plugin", "extender": {"schedulerImage": "scheduler:1"}}, False),
+    ],
+    ids=["claims", "the cluster's scheduler", "the chart's"],
+)
+def test_the_notes_say_that_kube_scheduler_must_be_configured(
+    helm: Helm, values: Values, shown: bool
+) -> None:
+    page = "docs/user/scheduler-extender.md#the-clusters-own-scheduler"
+    assert (page in helm.notes(values)) == shown
