@@ -17,7 +17,7 @@ from dra_driver.model.names import (
 )
 from kubectl_gcu.checks.finding import Check, Finding
 from kubectl_gcu.checks.installation import Installation
-from kubectl_gcu.inventory.by_claims import NOT_PUBLISHED
+from kubectl_gcu.inventory.by_claims import BY_RULE, NOT_PUBLISHED
 from kubectl_gcu.inventory.views import CardView, Holder, NodeView, ServedBy
 
 _OWN_LIMITS: Final = {RESOURCE_COUNT, *RESOURCES.values()}
@@ -75,6 +75,11 @@ def _card(where: str, card: CardView, problems: Iterable[str]) -> Iterator[Findi
         holders = f"; held by {held}" if held else ""
         section = _ON_FOREIGN if problem == _FOREIGN else _ON_UNHEALTHY
         remedy = f"docs/user/{section} says what to do."
+        _, by_rule, rule = problem.partition(BY_RULE)
+        if by_rule:
+            remedy = (
+                f"Delete the rule when it may be used again: kubectl delete devicetaintrule {rule}."
+            )
         if problem == _FOREIGN and any(each.mode is Mode.DRS for each in card.holders):
             remedy = (
                 "The agent's records may be lost: then the instance is the holder's. Do not "

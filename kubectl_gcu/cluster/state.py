@@ -8,9 +8,17 @@ from dataclasses import dataclass, field
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Forbidden, NotFound
 from dra_driver.kube.preflight import OLDEST
-from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Resource
+from dra_driver.kube.resources import (
+    DEVICE_TAINT_RULES,
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Resource,
+)
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import DRIVER
+from kubectl_gcu.cluster.to_decide import taint_rules
 
 _UNSEEN = {
     RESOURCE_SLICES: "cards of nodes that serve claims are not shown",
@@ -30,6 +38,8 @@ class ClusterState:
     nodes: tuple[Object, ...] = ()
     pods: tuple[Object, ...] = ()
     missing: Mapping[Resource, str] = field(default_factory=dict)
+    rules: tuple[Object, ...] = ()
+    """DeviceTaintRules."""
 
 
 def read_cluster(api: Api, namespace: str) -> ClusterState:
@@ -40,12 +50,16 @@ def read_cluster(api: Api, namespace: str) -> ClusterState:
     # Asked for a kind that it does not know, a server first says who may not read it.
     has_dra = (version.major, version.minor) >= OLDEST
     of_driver = f"spec.driver={DRIVER}"
+    rules, unread = taint_rules(api) if has_dra else ((), "")
+    if unread:
+        reader.missing[DEVICE_TAINT_RULES] = unread
     return ClusterState(
         slices=reader.read(RESOURCE_SLICES, field_selector=of_driver) if has_dra else (),
         claims=reader.read(RESOURCE_CLAIMS) if has_dra else (),
         nodes=reader.read(NODES),
         pods=reader.read(PODS),
         missing=reader.missing,
+        rules=rules,
     )
 
 

@@ -37,7 +37,7 @@ def objects_to_decide(api: Api) -> tuple[dict[Resource, tuple[Object, ...]], str
                 f"you may not list {resource.plural} in the whole cluster, so the reason is that "
                 "of the controller's last event"
             )
-    rules, missing = _taint_rules(api)
+    rules, missing = taint_rules(api)
     return found | {DEVICE_TAINT_RULES: rules}, missing
 
 
@@ -52,7 +52,7 @@ def volumes_of(api: Api, pod: Object) -> tuple[Sequence[Object], str]:
         )
 
 
-def _taint_rules(api: Api) -> tuple[tuple[Object, ...], str]:
+def taint_rules(api: Api) -> tuple[tuple[Object, ...], str]:
     """The DeviceTaintRules, none where the server has no such kind (1.36 has it off)."""
     for resource in (DEVICE_TAINT_RULES, DEVICE_TAINT_RULES_V1BETA2):
         try:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from controller.allocator.taints import Taint, TaintRule, untolerated
 from dra_driver.model.claims.amounts import CAPACITY_OF_MODE, requested_amount
 from dra_driver.model.claims.claim import Object, Result, claim_names, reserved_for, results
 from dra_driver.model.devices.device import parse_device_name
@@ -29,12 +30,15 @@ from kubectl_gcu.inventory.views import CardView, Holder, HoldingPod, NodeView, 
 NOT_PUBLISHED: Final = "not published"
 """The problem of a card that a claim holds, and that no agent publishes any more."""
 
+BY_RULE: Final = " by DeviceTaintRule "
+"""In the problem of a card that an administrator tainted, before the name of the rule."""
+
 _Cards = dict[PciAddress, CardView]
 
 
 def nodes_by_claims(state: ClusterState) -> list[NodeView]:
     """Sorted by name. A card that is held and not published any more is there, too."""
-    pools = _pools(state.slices)
+    pools = _pools(state.slices, [*filter(None, map(TaintRule.parse, state.rules))])
     pods = {each["metadata"]["uid"]: each for each in state.pods}
     for claim in state.claims:
         for result in results(claim):
@@ -54,7 +58,7 @@ def nodes_by_claims(state: ClusterState) -> list[NodeView]:
     )
 
 
-def _pools(slices: Iterable[Object]) -> defaultdict[str, _Cards]:
+def _pools(slices: Iterable[Object], rules: Iterable[TaintRule]) -> defaultdict[str, _Cards]:
     """By pool the cards of its newest generation."""
     pools: defaultdict[str, _Cards] = defaultdict(dict)
     generations: defaultdict[str, int] = defaultdict(int)
@@ -65,7 +69,8 @@ def _pools(slices: Iterable[Object]) -> defaultdict[str, _Cards]:
             pools[pool["name"]] = {}
         hidden = not each["spec"].get("nodeName")
         for device in each["spec"].get("devices") or ():
-            _add_device(pools[pool["name"]], reveal(device) if hidden else device)
+            taints = [rule.taint for rule in rules if rule.selects(pool["name"], device["name"])]
+            _add_device(pools[pool["name"]], reveal(device) if hidden else device, taints)
     return pools
 
 
@@ -76,7 +81,7 @@ def _node_of(each: Object) -> str:
     return str(each["spec"].get("nodeName") or owner or each["spec"]["pool"]["name"])
 
 
-def _add_device(cards: _Cards, device: Mapping[str, Any]) -> None:
+def _add_device(cards: _Cards, device: Mapping[str, Any], by_rules: Iterable[Taint]) -> None:
     try:
         _, address = parse_device_name(device["name"])
     except InvalidValue:
@@ -85,9 +90,13 @@ def _add_device(cards: _Cards, device: Mapping[str, Any]) -> None:
     attributes = device.get("attributes") or {}
     capacity = {name: each["value"] for name, each in (device.get("capacity") or {}).items()}
     problems = {
-        each["key"].rpartition("/")[2] + (f": {each['value']}" if each.get("value") else "")
+        _problem(each["key"], each.get("value", ""))
         for each in device.get("taints") or ()
         if each["key"] != TAINT_ALLOCATED_BY
+    }
+    problems |= {
+        f"{_problem(each.key, each.value)}{BY_RULE}{each.rule}"
+        for each in untolerated(by_rules, ())
     }
     cards[address] = replace(
         card,
@@ -98,6 +107,10 @@ def _add_device(cards: _Cards, device: Mapping[str, Any]) -> None:
         size=int(capacity.get(CAPACITY_SIZE, card.size)),
         problems=tuple(sorted({*card.problems, *problems})),
     )
+
+
+def _problem(key: str, value: str) -> str:
+    return key.rpartition("/")[2] + (f": {value}" if value else "")
 
 
 def _text(attributes: Mapping[str, Any], name: str) -> str:

@@ -11,6 +11,7 @@ from controller.cache.limit_templates import template_for
 from controller.webhook.limits import NODE_LABEL, LimitRules, translate_limits
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import (
+    DEVICE_TAINT_RULES,
     NODES,
     PODS,
     RESOURCE_CLAIMS,
@@ -92,7 +93,13 @@ class Planner:
     def left(self) -> list[NodeView]:
         """The cards with all that was placed."""
         claims, pods = self._allocator.claims(), self._objects[PODS]
-        state = ClusterState(self._objects[RESOURCE_SLICES], claims, self._objects[NODES], pods)
+        state = ClusterState(
+            self._objects[RESOURCE_SLICES],
+            claims,
+            self._objects[NODES],
+            pods,
+            rules=self._objects.get(DEVICE_TAINT_RULES, ()),
+        )
         return nodes_by_claims(state)
 
     def _place(self, pod: Object) -> PlannedPod:

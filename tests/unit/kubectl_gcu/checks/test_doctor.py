@@ -82,7 +82,7 @@ def test_what_is_read() -> None:
     assert (found.leases, found.events, found.unread) == ({"gcu": lease()}, (REPORT,), ())
     assert HEALTHY.objects.items() <= found.objects.items()
     assert found_in(found) == []
-    assert server.selectors[4:] == [
+    assert server.selectors[5:] == [
         "deviceclasses",
         "clusterroles",
         "clusterrolebindings",

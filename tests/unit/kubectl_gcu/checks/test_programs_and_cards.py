@@ -19,6 +19,7 @@ from tests.unit.controller.allocator.build import (
     device,
     pool,
     resource_slice,
+    taint_rule,
 )
 from tests.unit.controller.fake_api import written_by
 from tests.unit.kubectl_gcu.checks.installations import (
@@ -190,6 +191,13 @@ FAULTS: dict[str, tuple[Installation, str]] = {
     "another plugin without DRA": (
         with_state(nodes=(node("a", gcu_count="1"), node("b", gcu="1", gcu_memory="9"))),
         "other-plugin: node b: another device plugin offers enflame.com/gcu-memory of the same ",
+    ),
+    "a card that a rule taints": (
+        with_state(rules=(taint_rule("r", {}, {"key": "x/drain", "effect": "NoExecute"}),)),
+        (
+            "card-problem: node a, card 0000:01:00.0: drain by DeviceTaintRule r. To end that: "
+            "kubectl delete devicetaintrule r."
+        ),
     ),
     "a pod that is gone": (
         with_state(claims=(CLAIM,)),

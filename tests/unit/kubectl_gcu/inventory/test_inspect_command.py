@@ -10,7 +10,14 @@ import pytest
 
 from dra_driver.kube.api import Listing, ServerVersion
 from dra_driver.kube.errors import Forbidden, NotFound, Unavailable
-from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Resource
+from dra_driver.kube.resources import (
+    DEVICE_TAINT_RULES,
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Resource,
+)
 from kubectl_gcu import main
 from kubectl_gcu.cluster.state import ClusterState, read_cluster
 from kubectl_gcu.main import FAILED, PARTIAL
@@ -26,6 +33,7 @@ class Server:
             RESOURCE_CLAIMS: state.claims,
             NODES: state.nodes,
             PODS: state.pods,
+            DEVICE_TAINT_RULES: state.rules,
         }
         self._refused = refused
         self.has_dra = True

@@ -114,3 +114,26 @@ def test_a_saved_state_with_rules(tmp_path: Path) -> None:
     code = main.run(["plan", f"--file={manifest}", f"--state={state}"], {}, out, errors)
     assert (code, errors.getvalue()) == (WAITS, "")
     assert "1 tainted example.com/drain by DeviceTaintRule drain" in out.getvalue()
+
+
+def inspected(server: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[int, list[str], str]:
+    monkeypatch.setattr(main, "connect", lambda *_, **__: server)
+    out, errors = io.StringIO(), io.StringIO()
+    code = main.run(["inspect", "--namespace=default"], {}, out, errors)
+    return code, out.getvalue().splitlines(), errors.getvalue()
+
+
+class FieldServer(Server):
+    """It has rules, and takes a selector, too."""
+
+    def list(self, resource: Resource, *, field_selector: str = "", **more: Any) -> Listing:
+        return super().list(resource, **more)
+
+
+def test_inspect_shows_that_a_rule_taints_a_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    informs = taint_rule("inform", {"driver": DRIVER}, {"key": "example.com/x", "effect": "None"})
+    rules = ((DEVICE_TAINT_RULES, each) for each in (DRAIN, informs))
+    code, found, _ = inspected(FieldServer(*OBJECTS, *rules), monkeypatch)
+    assert code == 0
+    assert "drain by DeviceTaintRule drain  -" in found[1]
+    assert found[-1] == "a: 1 card: 0 free, 1 with problems"
