@@ -78,7 +78,7 @@ def _card(where: str, card: CardView, problems: Iterable[str]) -> Iterator[Findi
         _, by_rule, rule = problem.partition(BY_RULE)
         if by_rule:
             remedy = (
-                f"Delete the rule when it may be used again: kubectl delete devicetaintrule {rule}."
+                f"Delete the rule when the card may be used: kubectl delete devicetaintrule {rule}."
             )
         if problem == _FOREIGN and any(each.mode is Mode.DRS for each in card.holders):
             remedy = (

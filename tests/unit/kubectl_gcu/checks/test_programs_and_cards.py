@@ -195,8 +195,8 @@ FAULTS: dict[str, tuple[Installation, str]] = {
     "a card that a rule taints": (
         with_state(rules=(taint_rule("r", {}, {"key": "x/drain", "effect": "NoExecute"}),)),
         (
-            "card-problem: node a, card 0000:01:00.0: drain by DeviceTaintRule r. To end that: "
-            "kubectl delete devicetaintrule r."
+            "card-problem: node a, card 0000:01:00.0: drain by DeviceTaintRule r. Delete the "
+            "rule when the card may be used: kubectl delete devicetaintrule r."
         ),
     ),
     "a pod that is gone": (
