@@ -44,7 +44,7 @@ def _explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         description="Says in which step of its start a pod is, who acts next, and what would help. "
         "With the right to list slices, claims, nodes and pods of the cluster the driver's own "
         "allocator decides on what is there now. Exit codes: 0, nothing waits; 1, there is no such "
-        "object; 2, wrong usage; 4, it waits.",
+        "object; 2, wrong usage; 3, something is not seen, for want of a right; 4, it waits.",
     )
     made.add_argument("kind", choices=("pod", "claim"), help="a claim stands for its pods")
     made.add_argument("name")
@@ -58,7 +58,8 @@ def _plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         description="Places the pods of a manifest one after the other on the cluster as it is, "
         "and says what would be left; nothing is written. Pods, Deployments, ReplicaSets, "
         "StatefulSets and Jobs, with their claims and claim templates. Exit codes: 0, all fit; 1, "
-        "nothing can be planned; 2, wrong usage; 4, a pod does not fit.",
+        "nothing can be planned; 2, wrong usage; 3, something is not seen, for want of a right; "
+        "4, a pod does not fit.",
     )
     made.add_argument("-f", "--file", required=True, help="the manifest; - is standard input")
     made.add_argument(

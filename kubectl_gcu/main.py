@@ -135,7 +135,8 @@ def _plan(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
     def template(namespace: str, name: str) -> Object:
         return api.get(RESOURCE_CLAIM_TEMPLATES, name, namespace=namespace)
 
-    return _show_plan(objects, template, options, out)
+    code = _show_plan(objects, template, options, out)
+    return code or (PARTIAL if missing else 0)
 
 
 def _show_plan(

@@ -23,7 +23,7 @@ from dra_driver.kube.resources import (
 )
 from dra_driver.model.names import DRIVER
 from kubectl_gcu import main
-from kubectl_gcu.main import WAITS
+from kubectl_gcu.main import PARTIAL, WAITS
 from kubectl_gcu.scheduling.explain import explain_pod
 from tests.unit.controller.allocator.build import CLASSES, claim, device, pool, taint_rule
 from tests.unit.controller.world import node, pod
@@ -114,6 +114,20 @@ def test_a_saved_state_with_rules(tmp_path: Path) -> None:
     code = main.run(["plan", f"--file={manifest}", f"--state={state}"], {}, out, errors)
     assert (code, errors.getvalue()) == (WAITS, "")
     assert "1 tainted example.com/drain by DeviceTaintRule drain" in out.getvalue()
+
+
+def test_a_plan_without_them_is_one_of_a_part(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    server: Any = ForbiddingServer(*OBJECTS)
+    server.version = ServerVersion(1, 37, "v1.37.1")
+    monkeypatch.setattr(main, "connect", lambda *_, **__: server)
+    manifest = tmp_path / "pod.json"
+    manifest.write_text(json.dumps(single(spec(resourceClaimName="c"))))
+    errors = io.StringIO()
+    given = ["plan", f"--file={manifest}", "--namespace=default"]
+    assert main.run(given, {}, io.StringIO(), errors) == PARTIAL
+    assert errors.getvalue() == f"warning: {UNREAD}count as free\n"
 
 
 def inspected(server: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[int, list[str], str]:
