@@ -20,10 +20,12 @@ from dra_driver.kube.resources import (
 from dra_driver.model.claims.claim import Object, allocation, claim_names
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.names import CLASS_WHOLE
+from kubectl_gcu.checks.installation import is_ready
 from kubectl_gcu.cluster.pod_events import events_about
 from kubectl_gcu.cluster.to_decide import objects_to_decide, volumes_of
 from kubectl_gcu.scheduling.asked import asked
 from kubectl_gcu.scheduling.decision import LiveAllocator
+from kubectl_gcu.scheduling.packing import controllers
 from kubectl_gcu.scheduling.refusal import MAKE_ROOM, refusal
 from kubectl_gcu.scheduling.steps import (
     Step,
@@ -35,6 +37,7 @@ from kubectl_gcu.scheduling.steps import (
 from kubectl_gcu.scheduling.verdict import Verdict
 
 _MOST_LINES = 20
+_NO_CONTROLLER = "no pod of the controller is ready, and without it nothing is allocated"
 _PERSON = "the pod's author or an administrator: the end of other claims would not help"
 # The reason names the field, and the claim or DeviceClass that has it.
 _CORRECT = (
@@ -85,6 +88,9 @@ def explain_pod(api: Api, namespace: str, name: str) -> Explanation:
     missing = "; ".join(filter(None, (missing, unread)))
     allocator = LiveAllocator(objects)
     verdict = _decide(allocator, pod, present, volumes)
+    if verdict and verdict.node and not _is_served(allocator, objects[PODS]):
+        remedy = "kubectl gcu doctor says what is wrong with the controller"
+        verdict = replace(verdict, reason=_NO_CONTROLLER, remedy=remedy, needs_person=True)
     if verdict is None:
         step = _of_other_driver(step, present, objects[DEVICE_CLASSES])
         return Explanation(full_name, step, missing=unseen)
@@ -106,6 +112,11 @@ def _decide(
         return Verdict("", str(error), remedy=_CORRECT, needs_person=True)
     except Refused as error:
         return Verdict("", str(error), needs_person=True)
+
+
+def _is_served(allocator: LiveAllocator, found: Sequence[Object]) -> bool:
+    """Whether anything allocates: kube-scheduler, or a controller that is ready."""
+    return allocator.for_scheduler or any(map(is_ready, controllers(found)))
 
 
 def _refusal(pod: Object, step: Step, events: Sequence[Object]) -> str:
@@ -225,6 +236,9 @@ def _next(explanation: Explanation) -> str:
 def _verdict_lines(verdict: Verdict, *, refused: bool) -> Iterator[str]:
     if verdict.node and refused:
         yield f"  help:   node {verdict.node} has the GCUs; {MAKE_ROOM}"
+        return
+    if verdict.node and verdict.remedy:
+        yield f"  help:   node {verdict.node} has what it asks for; {verdict.remedy}"
         return
     if verdict.node:
         yield f"  help:   none is needed: node {verdict.node} has what it asks for"

@@ -55,18 +55,23 @@ def without_counters(each: Object) -> Object:
     return each | {"spec": spec | {"devices": devices}}
 
 
-def _environment(found: Iterable[Object]) -> Mapping[str, str | None]:
-    """That of the newest controller among the pods, which leads once an upgrade has ended."""
-    controllers = [
+def controllers(found: Iterable[Object]) -> list[Object]:
+    """The pods of the controller that neither end nor have ended."""
+    return [
         pod
         for pod in found
         if _LABELS.items() <= (pod["metadata"].get("labels") or {}).items()
         and not pods.is_done(pod)
         and not pods.is_deleting(pod)
     ]
-    if not controllers:
+
+
+def _environment(found: Iterable[Object]) -> Mapping[str, str | None]:
+    """That of the newest controller among the pods, which leads once an upgrade has ended."""
+    known = controllers(found)
+    if not known:
         return {}
-    newest = max(controllers, key=lambda pod: str(pod["metadata"].get("creationTimestamp") or ""))
+    newest = max(known, key=lambda pod: str(pod["metadata"].get("creationTimestamp") or ""))
     return {
         each["name"]: each.get("value")
         for container in newest["spec"]["containers"]

@@ -11,6 +11,7 @@ from dra_driver.kube.errors import Forbidden, NotFound
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     NODES,
+    PODS,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
     Resource,
@@ -19,6 +20,18 @@ from dra_driver.model.claims.claim import Object
 from tests.unit.controller.allocator.build import CLASSES, allocated, device, pool
 from tests.unit.controller.world import node, reserved
 
+CONTROLLER: Object = {
+    "metadata": {
+        "namespace": "gcu-dra-driver",
+        "name": "controller",
+        "labels": {
+            "app.kubernetes.io/name": "gcu-dra-driver",
+            "app.kubernetes.io/component": "controller",
+        },
+    },
+    "spec": {"containers": [{"name": "controller"}]},
+    "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+}
 HELD = allocated("held", "a", "whole-0000-01-00-0")
 
 
@@ -58,7 +71,8 @@ class Server:
 
 
 def cluster(*more: tuple[Resource, Object], forbidden: Sequence[Resource] = ()) -> Any:
-    """Two nodes with a card each; that of node a is held by claim `held`, that of b by `other`."""
+    """Two nodes with a card each; that of node a is held by claim `held`, that of b by `other`. A
+    controller runs."""
     slices = [
         *pool("a", [device(mode, 1) for mode in ("whole", "shared")]),
         *pool("b", [device(mode, 2) for mode in ("whole", "shared")]),
@@ -69,6 +83,7 @@ def cluster(*more: tuple[Resource, Object], forbidden: Sequence[Resource] = ()) 
         *((NODES, node(name)) for name in ("a", "b")),
         (RESOURCE_CLAIMS, reserved(HELD, "holder")),
         (RESOURCE_CLAIMS, allocated("other", "b", "shared-0000-02-00-0", consumed={"slices": "2"})),
+        (PODS, CONTROLLER),
         *more,
         forbidden=forbidden,
     )

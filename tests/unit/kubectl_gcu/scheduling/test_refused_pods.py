@@ -9,20 +9,22 @@ import pytest
 
 from dra_driver.kube.errors import Forbidden
 from dra_driver.kube.resources import (
+    DEVICE_CLASSES,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     PODS,
     RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
     Resource,
 )
 from dra_driver.model.claims.claim import Object
-from kubectl_gcu.scheduling.explain import Explanation, explain_pod
-from tests.unit.controller.allocator.build import claim, request
+from kubectl_gcu.scheduling.explain import Explanation, explain_pod, lines
+from tests.unit.controller.allocator.build import CLASSES, claim, device, pool, request
 from tests.unit.controller.world import node, pod
 from tests.unit.kubectl_gcu.manifests import single
 from tests.unit.kubectl_gcu.scheduling.test_plan import plan
-from tests.unit.kubectl_gcu.server import cluster
+from tests.unit.kubectl_gcu.server import CONTROLLER, Server, cluster
 
 SLICE = request(cls="shared-gcu.enflame.com")
 SOME_NOT_ALL = "containers 'main' and 'side' of pod default/p share some GCU requests but not all"
@@ -104,3 +106,22 @@ def test_a_user_who_may_not_read_volumes_learns_it(monkeypatch: pytest.MonkeyPat
     assert found.verdict is not None
     assert found.verdict.node == "b"
     assert found.missing.startswith("you may not get the pod's persistentvolumeclaims and their ")
+
+
+@pytest.mark.parametrize("pods", [[], [CONTROLLER | {"status": {}}]], ids=["none", "not ready"])
+def test_a_device_that_fits_while_no_controller_runs(pods: list[Object]) -> None:
+    server: Any = Server(
+        *((RESOURCE_SLICES, each) for each in pool("a", [device("whole", 1)])),
+        *((DEVICE_CLASSES, each) for each in CLASSES.values()),
+        (NODES, node("a")),
+        (RESOURCE_CLAIMS, claim("c")),
+        *((PODS, each) for each in (pod("p", "c"), *pods)),
+    )
+    assert list(lines(explained(server)))[2:] == [
+        ("  next:   the pod's author or an administrator: the end of other claims would not help"),
+        ("  why:    no pod of the controller is ready, and without it nothing is allocated"),
+        (
+            "  help:   node a has what it asks for; kubectl gcu doctor says what is wrong with the "
+            "controller"
+        ),
+    ]
