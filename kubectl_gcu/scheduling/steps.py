@@ -152,7 +152,8 @@ def _on_node(pod: Object, claims: Mapping[str, Object | None], events: Iterable[
         return Step("the kubelet", f"{status.get('reason')}: {status.get('message', '')}", bound)
     unprepared = [each for each in claims.values() if each and not _is_prepared(each)]
     if unprepared:
-        return _unprepared(pod, unprepared[0], events, bound)
+        failed = next(filter(_not_ready, unprepared), unprepared[0])
+        return _unprepared(pod, failed, events, bound)
     text = f"it starts the containers ({_waiting(pod) or 'none yet'})"
     no_cdi = any(each.lacks_cdi_device for each in waiting_containers(pod))
     return Step("the kubelet", text, bound, remedy=SWITCH_CDI_ON if no_cdi else "")

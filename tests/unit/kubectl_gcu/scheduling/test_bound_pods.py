@@ -40,3 +40,14 @@ def test_conditions_of_another_drivers_device_are_no_problem_of_a_card() -> None
     condition = {"type": "Degraded", "status": "False", "message": "all is well"}
     theirs["status"]["devices"] = [{"driver": "nic.example.com", "conditions": [condition]}]
     assert step_of(running(), {"c": theirs}, [], serves_claims=True).text == "it runs on node a"
+
+
+def test_of_several_claims_the_one_that_failed_is_named() -> None:
+    """The kubelet asks for all of them at once."""
+    first = allocated("c", "a", "shared-0000-01-00-0", consumed={"slices": "1"})
+    second = allocated("d", "a", "drs-0000-02-00-0", consumed={"size": "1"})
+    failed = {"type": "Ready", "status": "False", "message": "efsmi ended with 1"}
+    second["status"]["devices"] = [{"driver": "gcu.enflame.com", "conditions": [failed]}]
+    claims = {"c": first, "d": second}
+    step = step_of(pod("p", "c", "d", nodeName="a"), claims, [], serves_claims=True)
+    assert step.text == "claim d is not prepared yet: efsmi ended with 1"
