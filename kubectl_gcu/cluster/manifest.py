@@ -115,8 +115,7 @@ def _pods(obj: Object) -> list[Object]:
     if kind == "Pod":
         return [_pod(obj, metadata["namespace"], metadata["name"])]
     if kind in _COUNTS:
-        replicas = spec.get(_COUNTS[kind])
-        names = [f"{metadata['name']}-{i}" for i in range(1 if replicas is None else int(replicas))]
+        names = [f"{metadata['name']}-{i}" for i in range(_replicas(kind, spec))]
         # As the pods of one ReplicaSet, StatefulSet or Job, which spreading keeps apart.
         uid = f"planned {kind} {metadata['namespace']}/{metadata['name']}"
         owner = {"kind": kind, "name": metadata["name"], "uid": uid, "controller": True}
@@ -127,6 +126,15 @@ def _pods(obj: Object) -> list[Object]:
             remedy="give a Pod of it, or a Deployment, StatefulSet, ReplicaSet or Job",
         )
     return []
+
+
+def _replicas(kind: str, spec: Object) -> int:
+    """How many pods run at the same time."""
+    wanted = spec.get(_COUNTS[kind])
+    replicas = 1 if wanted is None else int(wanted)
+    if kind == "Job" and spec.get("completions") is not None:
+        return min(replicas, int(spec["completions"]))
+    return replicas
 
 
 def _pod(template: Object, namespace: str, name: str, owner: Object | None = None) -> Object:

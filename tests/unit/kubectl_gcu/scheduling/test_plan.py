@@ -82,6 +82,22 @@ def test_each_pod_counts_also_where_names_are_generated_or_those_of_two_workload
     assert planner.left()[1].cards[0].used == 6
 
 
+@pytest.mark.parametrize(
+    ("more", "pods"),
+    [
+        ({"parallelism": 2}, 2),
+        ({"parallelism": 2, "completions": 1}, 1),
+        ({"parallelism": 1, "completions": 2}, 1),
+        ({"completions": 2}, 1),
+    ],
+    ids=str,
+)
+def test_the_pods_of_a_job_that_run_at_the_same_time(more: dict[str, int], pods: int) -> None:
+    job = workload("Job", "train", spec(resourceClaimTemplateName="two"), **more)
+    found, _ = plan(template("two", TWO), job)
+    assert len(found) == pods
+
+
 def test_pods_that_name_one_claim_share_it() -> None:
     found, planner = plan(
         {"kind": "ResourceClaim", **claim("c", [TWO])},
