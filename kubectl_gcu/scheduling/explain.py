@@ -153,8 +153,14 @@ def pods_of_claim(api: Api, namespace: str, name: str) -> list[str]:
     return sorted(
         str(pod["metadata"]["name"])
         for pod in api.list(PODS, namespace=namespace).items
-        if name in claim_names(pod).values() and not pods.is_done(pod)
+        if name in _claims_of(pod) and not pods.is_done(pod)
     )
+
+
+def _claims_of(pod: Object) -> set[str | None]:
+    """With the claim that kube-scheduler made for limits."""
+    extended = (pod.get("status") or {}).get("extendedResourceClaimStatus") or {}
+    return {*claim_names(pod).values(), extended.get("resourceClaimName")}
 
 
 def _get(api: Api, namespace: str, claim: str) -> Object | None:

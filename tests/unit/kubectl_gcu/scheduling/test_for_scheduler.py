@@ -15,7 +15,7 @@ from dra_driver.kube.resources import (
     RESOURCE_SLICES,
 )
 from dra_driver.model.claims.claim import Object
-from kubectl_gcu.scheduling.explain import explain_pod, lines
+from kubectl_gcu.scheduling.explain import explain_pod, lines, pods_of_claim
 from tests.unit.controller.allocator.build import CLASSES, allocated, claim, device, pool
 from tests.unit.controller.world import node, pod
 from tests.unit.kubectl_gcu.manifests import single, spec
@@ -94,3 +94,8 @@ def test_a_plan() -> None:
     assert planner.packing == (
         "packing: kube-scheduler allocates, and may choose another node and other cards"
     )
+
+
+def test_the_pod_of_a_claim_that_kube_scheduler_made_for_limits() -> None:
+    made = {"extendedResourceClaimStatus": {"resourceClaimName": "one"}}
+    assert pods_of_claim(cluster(pod("q", status=made)), "default", "one") == ["q"]
