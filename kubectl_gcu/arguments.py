@@ -85,3 +85,4 @@ def _common(made: argparse.ArgumentParser, forms: tuple[str, ...], namespace: st
     made.add_argument("-o", "--output", choices=forms, default="table")
     made.add_argument("-n", "--namespace", default="", help=namespace)
     made.add_argument("--kubeconfig", type=Path, help="the kubeconfig file, as of kubectl")
+    made.add_argument("--context", default="", help="the context in it; by default the current one")

@@ -60,9 +60,14 @@ def run(arguments: Sequence[str], environ: Mapping[str, str], out: TextIO, error
             state = SavedState(options.state)
             return _show_plan(state.objects, state.template, options, out)
         kubeconfig = options.kubeconfig or _kubeconfig(environ)
-        client = connect(kubeconfig, effects=Effects(), user_agent=f"kubectl-gcu/{VERSION}")
+        client = connect(
+            kubeconfig,
+            effects=Effects(),
+            user_agent=f"kubectl-gcu/{VERSION}",
+            context=options.context,
+        )
         with closing(client):
-            options.namespace = options.namespace or _namespace(kubeconfig)
+            options.namespace = options.namespace or _namespace(kubeconfig, options.context)
             return _COMMANDS[options.command](client, options, out, errors)
     except GcuError as error:
         _say(f"error: {error}", errors)
@@ -185,11 +190,11 @@ def _kubeconfig(environ: Mapping[str, str]) -> Path | None:
     return Path(environ.get("HOME", "/")) / ".kube" / "config"
 
 
-def _namespace(kubeconfig: Path | None) -> str:
-    """That of the kubeconfig's current context; in a pod that of its service account."""
+def _namespace(kubeconfig: Path | None, context: str) -> str:
+    """That of the kubeconfig's context; in a pod that of its service account."""
     if kubeconfig is None:
         return _NAMESPACE_OF_POD.read_text(encoding="utf-8")
-    return current_namespace(kubeconfig)
+    return current_namespace(kubeconfig, context)
 
 
 _COMMANDS: Final = {"inspect": _inspect, "explain": _explain, "plan": _plan, "doctor": _doctor}

@@ -29,6 +29,7 @@ from dra_driver.kube.resources import Resource
 from dra_driver.kube.watch_stream import WatchStream
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.effects import Effects, Point
+from dra_driver.model.errors import InvalidValue
 
 _READ_SECONDS = 30.0
 _PAGE = 500
@@ -42,23 +43,30 @@ def connect(
     effects: Effects,
     user_agent: str,
     at_once: int = 8,
+    context: str = "",
 ) -> Client:
-    """A client for the cluster of `kubeconfig`; if that is None, for the cluster of this pod. It
-    sends at most `at_once` requests at a time, not counting watches.
+    """A client for the cluster of `kubeconfig`, by its current context or by `context`; if the file
+    is None, for the cluster of this pod. It sends at most `at_once` requests at a time, not
+    counting watches.
 
     Nothing is sent yet. Raises InvalidValue if there is no usable configuration.
     """
-    connections = Connections(_cluster_config(kubeconfig), at_once=at_once)
+    connections = Connections(_cluster_config(kubeconfig, context), at_once=at_once)
     return Client(connections, effects=effects, user_agent=user_agent)
 
 
-def _cluster_config(kubeconfig: Path | None) -> ClusterConfig:
+def _cluster_config(kubeconfig: Path | None, context: str) -> ClusterConfig:
     if kubeconfig is None:
+        if context:
+            raise InvalidValue(
+                f"the context {context} is of a kubeconfig, and there is none in a pod",
+                remedy="name the file",
+            )
         return in_pod(os.environ)
     # Imported here: in a pod it would take a third of the memory for nothing.
     from dra_driver.kube.http.kubeconfig import by_kubeconfig  # noqa: PLC0415
 
-    return by_kubeconfig(kubeconfig)
+    return by_kubeconfig(kubeconfig, context)
 
 
 class Client:

@@ -33,14 +33,16 @@ _UNUSABLE: Final = (
 )
 
 
-def by_kubeconfig(path: Path) -> ClusterConfig:
-    """By the current context; raises InvalidValue if that cannot be used. `path` may be several
-    files, with what separates them in ``KUBECONFIG``."""
+def by_kubeconfig(path: Path, context: str = "") -> ClusterConfig:
+    """By the `context`, or by the current one; raises InvalidValue if that cannot be used. `path`
+    may be several files, with what separates them in ``KUBECONFIG``."""
     found = Configuration()
     try:
-        context = _current_context(path)
         load_kube_config(
-            str(path), context=context, client_configuration=found, persist_config=False
+            str(path),
+            context=context or _current_context(path),
+            client_configuration=found,
+            persist_config=False,
         )
         return _cluster_config(found)
     except _UNUSABLE as error:
@@ -50,12 +52,12 @@ def by_kubeconfig(path: Path) -> ClusterConfig:
         ) from error
 
 
-def current_namespace(path: Path) -> str:
-    """The namespace of the current context, ``default`` where it has none. Raises InvalidValue if
-    the file cannot be used."""
+def current_namespace(path: Path, context: str = "") -> str:
+    """The namespace of the `context`, or of the current one; ``default`` where it has none. Raises
+    InvalidValue if the file cannot be used."""
     try:
         contexts, current = list_kube_config_contexts(str(path))
-        name = _current_context(path)
+        name = context or _current_context(path)
         found = next((each for each in contexts if each["name"] == name), current)
         return str((found.get("context") or {}).get("namespace") or "default")
     except _UNUSABLE as error:

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from dra_driver.kube.client import connect
 from dra_driver.kube.http.cluster_config import TokenFile, in_pod
 from dra_driver.kube.http.kubeconfig import by_kubeconfig, current_namespace
+from dra_driver.model.effects import Effects
 from dra_driver.model.errors import InvalidValue
 from tests.cluster.pki import Authority, Identity
 
@@ -182,3 +184,21 @@ def test_several_kubeconfigs_are_merged_as_kubectl_does(account: Path, tmp_path:
     paths = Path(os.pathsep.join(map(str, ("", tmp_path / "nowhere", first, second))))
     assert by_kubeconfig(paths).server == "https://10.0.0.1:6443"
     assert current_namespace(paths) == "team"
+
+
+def test_another_context_than_the_current_one(account: Path) -> None:
+    path = kubeconfig(account, {}, {"token": "secret"})
+    written = json.loads(path.read_text())
+    written["clusters"].append({"name": "far", "cluster": {"server": "https://10.9.9.9:6443"}})
+    far = {"name": "far", "context": {"cluster": "far", "user": "u", "namespace": "team"}}
+    written["contexts"].append(far)
+    path.write_text(json.dumps(written))
+    assert by_kubeconfig(path, "far").server == "https://10.9.9.9:6443"
+    assert current_namespace(path, "far") == "team"
+    with pytest.raises(InvalidValue, match="nowhere"):
+        by_kubeconfig(path, "nowhere")
+
+
+def test_a_pod_has_no_context() -> None:
+    with pytest.raises(InvalidValue, match="the context far is of a kubeconfig"):
+        connect(None, effects=Effects(), user_agent="test/1", context="far")
