@@ -177,6 +177,10 @@ class ExtenderCache:
         """UIDs of the bound pods that hold devices."""
         return frozenset(self._places.keys() - self._assumed)
 
+    def has_pod(self, uid: str) -> bool:
+        """Whether it is one of `pods`."""
+        return uid in self._places and uid not in self._assumed
+
     def is_assumed(self, uid: str) -> bool:
         """Whether the pod counts as bound, and no watch event has confirmed it yet."""
         return uid in self._assumed

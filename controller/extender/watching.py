@@ -91,8 +91,8 @@ class PodHandler:
             if change is Change.DELETED:
                 self.cache.drop_pod(uid)
                 return
-            before = self.cache.pods()
+            was_bound = self.cache.has_pod(uid)
             self.cache.put_pod(obj)
         status = obj.get("status") or {}
-        if uid in before and pods.is_done(obj) and status.get("reason") == _REFUSED_BY_NODE:
+        if was_bound and pods.is_done(obj) and status.get("reason") == _REFUSED_BY_NODE:
             self.admission_backoff.record_rejection(obj, pods.node_name(obj))

@@ -194,11 +194,13 @@ def test_what_is_assumed_ends_with_what_the_watch_tells() -> None:
     found.assume(place(found, Policy(), asking, asked, "n"), "n")
     assert found.is_assumed("uid-a")
     assert found.pods() == frozenset()
+    assert not found.has_pod("uid-a")
     found.put_pod(asking)  # an older state of it, still unbound
     assert slices_left(found) == 2
     found.put_pod(pod("a", {SHARED: 4}, on="m", cards=ONE))
     assert not found.is_assumed("uid-a")
     assert found.pods() == {"uid-a"}
+    assert found.has_pod("uid-a")
     assert (slices_left(found), slices_left(found, "m")) == (6, 2)
     found.forget("uid-a")
     assert slices_left(found, "m") == 2
