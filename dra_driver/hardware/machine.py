@@ -29,7 +29,7 @@ class Inventory:
     """What one look at the machine found. `unusable`: cards that sysfs or efsmi knows and that
     cannot be published at all, and why. `silent`: cards for which efsmi gave no answer although it
     did for others, and why. `hung`: those of them whose call ran into its limit. `unclear`: those
-    of the unusable cards of which efsmi's output cannot be understood, so that they may be well.
+    of the unusable cards for which efsmi's output is not understood, so that they may be well.
     All are empty if nothing is wrong."""
 
     cards: tuple[Card, ...]

@@ -68,8 +68,8 @@ def by_address(queried: Sequence[QueriedCard], listed: Sequence[ListedCard]) -> 
 
 
 def mode_of(card: QueriedCard, rows: Sequence[SummaryRow]) -> Virtualization:
-    """The card's mode in the summary, found by index and checked by what the summary tells of
-    the address: indexes can move between two calls. Raises EfsmiUnclear unless it is told."""
+    """The card's mode in the summary, found by index. The summary's part of the address must agree,
+    because indexes can move between two calls. Raises EfsmiUnclear if the mode is not known."""
     found = [row for row in rows if row.index == card.index]
     name = f"card {card.address} (index {card.index})"
     if len(found) != 1:
