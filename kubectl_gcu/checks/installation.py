@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from controller.cache.pods import is_done
 from dra_driver.kube.api import Api, ServerVersion
 from dra_driver.kube.errors import Forbidden, NotFound
 from dra_driver.kube.preflight import OLDEST, OLDEST_VISIBLE
@@ -18,12 +17,12 @@ from dra_driver.kube.resources import (
 )
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import DRIVER
+from kubectl_gcu.cluster.driver_pods import CHART, driver_pods
 from kubectl_gcu.cluster.state import ClusterState, read_cluster
 
 LEASE: Final = "gcu-dra-controller"
 FAILED_PREPARE: Final = "FailedPrepareDynamicResources"  # kubelet 1.36.3, package events
-_NAME: Final = "gcu-dra-driver"  # app.kubernetes.io/name of the chart's objects
-OF_CHART: Final = f"app.kubernetes.io/name={_NAME}"
+OF_CHART: Final = f"app.kubernetes.io/name={CHART}"
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 _ADMISSION: Final = "admissionregistration.k8s.io"
@@ -87,14 +86,8 @@ class Installation:
     unread: tuple[str, ...] = ()
 
     def pods(self, component: str) -> list[Object]:
-        """The driver's pods of that component, ``agent`` or ``controller``. An evicted one that
-        was replaced stays in the API server for long, and is left out."""
-        wanted = {"app.kubernetes.io/name": _NAME, "app.kubernetes.io/component": component}
-        return [
-            pod
-            for pod in self.state.pods
-            if wanted.items() <= (pod["metadata"].get("labels") or {}).items() and not is_done(pod)
-        ]
+        """`driver_pods` of that component."""
+        return driver_pods(self.state.pods, component)
 
     def unready_nodes(self) -> frozenset[str]:
         """Nodes with agents, but without a ready one. What such agents write may be old, or
@@ -157,7 +150,7 @@ def _reports(api: Api, unread: list[str]) -> list[Object]:
 
 def is_of_chart(obj: Object) -> bool:
     """Whether the chart made the object."""
-    return bool((obj["metadata"].get("labels") or {}).get("app.kubernetes.io/name") == _NAME)
+    return bool((obj["metadata"].get("labels") or {}).get("app.kubernetes.io/name") == CHART)
 
 
 def is_ready(obj: Object) -> bool:

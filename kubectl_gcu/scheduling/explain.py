@@ -50,9 +50,9 @@ _CORRECT = (
 class Explanation:
     """`verdict` is that of the allocator, where one was asked; `before` names the pods that wait
     for GCUs and are more urgent, by priority, then age, without those that could not be served if
-    all other claims ended. `missing` says what could not be found
-    out. `refusal` is what kube-scheduler has against nodes, where the step does not say it. `asks`
-    says what its claims request."""
+    all other claims ended. `missing` says what could not be found out. `refusal` is what
+    kube-scheduler has against nodes, where the step does not say it. `asks` says what its claims
+    request."""
 
     pod: str
     step: Step

@@ -10,11 +10,8 @@ from controller.cache import pods
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.claims.packing import Packing
 from dra_driver.model.names import ALLOCATOR_CONTROLLER, ALLOCATOR_SCHEDULER, DRIVER
+from kubectl_gcu.cluster.driver_pods import driver_pods
 
-_LABELS: Final = {
-    "app.kubernetes.io/name": "gcu-dra-driver",
-    "app.kubernetes.io/component": "controller",
-}
 _VARIABLES: Final = ("GCU_PACK_NODES", "GCU_PACK_CARDS")  # the chart's controller/deployment.yaml
 
 
@@ -57,13 +54,7 @@ def without_counters(each: Object) -> Object:
 
 def controllers(found: Iterable[Object]) -> list[Object]:
     """The pods of the controller that neither end nor have ended."""
-    return [
-        pod
-        for pod in found
-        if _LABELS.items() <= (pod["metadata"].get("labels") or {}).items()
-        and not pods.is_done(pod)
-        and not pods.is_deleting(pod)
-    ]
+    return [each for each in driver_pods(found, "controller") if not pods.is_deleting(each)]
 
 
 def _environment(found: Iterable[Object]) -> Mapping[str, str | None]:

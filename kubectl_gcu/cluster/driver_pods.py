@@ -1,0 +1,22 @@
+"""The driver's own pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from controller.cache.pods import is_done
+from dra_driver.model.claims.claim import Object
+
+CHART: Final = "gcu-dra-driver"  # the label app.kubernetes.io/name of all that the chart installs
+
+
+def driver_pods(pods: Iterable[Object], component: str) -> list[Object]:
+    """Those of the component, ``agent`` or ``controller``. An evicted one that was replaced stays
+    in the API server for long, and is left out."""
+    wanted = {"app.kubernetes.io/name": CHART, "app.kubernetes.io/component": component}
+    return [
+        pod
+        for pod in pods
+        if wanted.items() <= (pod["metadata"].get("labels") or {}).items() and not is_done(pod)
+    ]
