@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from datetime import UTC, datetime
 
@@ -20,6 +20,7 @@ from controller.informers.optional_watch import OptionalReflector
 from controller.leaderelection.fence import Fence
 from controller.leaderelection.leader import LeaderElector, LeaseTimes
 from controller.queue.backoff import BackoffState, KeyBackoff
+from controller.queue.bind_clock import BindClock
 from controller.queue.event_queue import EventQueue, ResourceEventHandler
 from controller.queue.fair_queue import Namespaces, StepLimiter
 from controller.queue.queueing_hints import QueueingHints
@@ -45,6 +46,8 @@ from dra_driver.kube.resources import (
     DEVICE_TAINT_RULES,
     DEVICE_TAINT_RULES_V1BETA2,
     NODES,
+    POD_GROUPS,
+    POD_GROUPS_V1BETA1,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_SLICES,
@@ -62,6 +65,11 @@ _EVENT_LIMITS = EventLimits(burst=1, spacing=30.0)
 _LABELS = {RESOURCE_CLAIM_TEMPLATES: f"{LABEL_MADE_FOR_LIMITS}=true"}
 # The server leaves out the slices of other drivers, which may be many.
 _FIELDS = {RESOURCE_SLICES: f"spec.driver={DRIVER}"}
+# Kinds that the server may not serve, by the versions that can be read.
+_VERSIONS = {
+    DEVICE_TAINT_RULES: (DEVICE_TAINT_RULES, DEVICE_TAINT_RULES_V1BETA2),
+    POD_GROUPS: (POD_GROUPS, POD_GROUPS_V1BETA1),
+}
 # Seconds. A decision is stopped after one; the first one reads all slices, ten for 15,000 nodes.
 _LONGEST_STEP = 120.0
 _END = 10.0  # seconds to stop, and for writes that are under way
@@ -106,7 +114,7 @@ def new_worker(
         clock=clock,
     )
     reporter.observe(queue, faults)
-    writer = Writer(api, fence)
+    writer = Writer(api, fence, api.server_version)
     dispatcher = WriteDispatcher(pool, writer, events.put, limit=settings.writes_in_flight)
     backoff = BackoffState(
         quiet_time=settings.quiet_time,
@@ -114,7 +122,15 @@ def new_worker(
         longest_retry=settings.node_retry_longest,
         draw=draw,
     )
-    context = Context(settings, cache, dispatcher, backoff, queue, reporter, policy, clock)
+    bind_clock = BindClock(
+        patience=settings.scheduling_patience,
+        first_pause=settings.node_retry,
+        longest_pause=settings.node_retry_longest,
+        draw=draw,
+    )
+    context = Context(
+        settings, cache, dispatcher, backoff, bind_clock, queue, reporter, policy, clock
+    )
     by_scheduler = settings.allocator == "scheduler"
     worker = Worker(
         context,
@@ -200,18 +216,24 @@ class Controller:
             clock=clock,
         )
         known = decoders()
-        self._reflectors = [self._reflector(api, each, known[each]) for each in WATCHED]
+        self._reflectors = [self._reflector(api, each, known) for each in WATCHED]
 
-    def _reflector(self, api: Api, resource: Resource, decoder: Decoder) -> Reflector:
+    def _reflector(
+        self, api: Api, resource: Resource, known: Mapping[Resource, Decoder]
+    ) -> Reflector:
         handler: Handler = ResourceEventHandler(self._events, resource)
         if resource is NODES:
             handler = self._housekeeping.follow_nodes(handler)
         if resource is PODS:
             handler = self._housekeeping.follow_pods(handler)
-        if resource is DEVICE_TAINT_RULES:
-            versions = (DEVICE_TAINT_RULES, DEVICE_TAINT_RULES_V1BETA2)
+        if resource in _VERSIONS:
             return OptionalReflector(
-                api, versions, handler, decoder=decoder, on_restored=self._on_restored
+                api,
+                _VERSIONS[resource],
+                ResourceEventHandler(self._events, resource),
+                decoder=known[resource],
+                decoders=known,
+                on_restored=self._on_restored,
             )
         labels, fields = _LABELS.get(resource, ""), _FIELDS.get(resource, "")
         return Reflector(
@@ -220,7 +242,7 @@ class Controller:
             handler,
             label_selector=labels,
             field_selector=fields,
-            decoder=decoder,
+            decoder=known[resource],
             streamed=True,
             on_restored=self._on_restored,
         )

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from controller.allocator.claim_fields import field_names
 from controller.leaderelection.leader import LONGEST
 from dra_driver.config.loader import Settings
 from dra_driver.model.claims.packing import Packing
@@ -86,6 +87,11 @@ class ControllerSettings(Settings):
         description="What allocates: this controller, or kube-scheduler; then the controller only "
         "reports what is allocated twice.",
     )
+    ignored_claim_fields: str = Field(
+        "",
+        description="Comma-separated names of fields of claims that are ignored where the "
+        "allocator does not support them; claims with any other such field are refused.",
+    )
     legacy_resources_config: str = Field(
         "",
         pattern=r"^[a-z0-9.-]*$",
@@ -151,6 +157,11 @@ class ControllerSettings(Settings):
         gt=0,
         description="Seconds that kube-scheduler has to bind a pod whose claims are allocated.",
     )
+    scheduler_names: str = Field(
+        "",
+        description="Comma-separated names of the schedulers whose pods get devices; all without "
+        "it.",
+    )
     node_retry: float = Field(
         30.0,
         gt=0,
@@ -174,6 +185,16 @@ class ControllerSettings(Settings):
     writes_in_flight: int = Field(
         32, ge=1, le=64, description="Most writes to the API server at the same time."
     )
+
+    @property
+    def ignored_fields(self) -> frozenset[str]:
+        """The names in `ignored_claim_fields`."""
+        return field_names(self.ignored_claim_fields)
+
+    @property
+    def served_schedulers(self) -> frozenset[str]:
+        """The names in `scheduler_names`."""
+        return frozenset(filter(None, map(str.strip, self.scheduler_names.split(","))))
 
     @model_validator(mode="after")
     def _lease_times_are_in_order(self) -> ControllerSettings:

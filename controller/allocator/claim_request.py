@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from controller.allocator.claim_fields import (
+    check_fields,
+    is_ignored_constraint,
+    is_ignored_selector,
+)
 from controller.allocator.device_request import Constraint, DeviceRequest, device_request
 from dra_driver.config.device_config import read_config
 from dra_driver.model.claims.amounts import config_applies, requested_amount
+from dra_driver.model.claims.capacity_requests import requested
 from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.claims.request_config import RequestConfig
 from dra_driver.model.errors import Refused
@@ -72,10 +78,16 @@ class ClaimRequest:
             yield from each.alternatives
 
 
-def parse_claim(claim: Object, classes: Mapping[str, Object]) -> ClaimRequest:
-    """Read the claim. Raises Refused, naming the form, for what is not supported, and
-    InvalidValue for what no API server would have stored."""
-    return _Parser(ClaimRef.of(claim), claim, classes).parse()
+def parse_claim(
+    claim: Object,
+    classes: Mapping[str, Object],
+    ignored_fields: Collection[str] = frozenset(),
+) -> ClaimRequest:
+    """Read the claim. Raises Refused, naming the form or the field, for what is not supported, and
+    InvalidValue for what no API server would have stored. Fields of these names that are not
+    supported are ignored."""
+    check_fields(claim, ignored_fields)
+    return _Parser(ClaimRef.of(claim), claim, classes, ignored_fields).parse()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +95,16 @@ class _Parser:
     ref: ClaimRef
     claim: Object
     classes: Mapping[str, Object]
+    ignored_fields: Collection[str]
 
     def parse(self) -> ClaimRequest:
         devices = self._devices()
         requests = tuple(map(self._request, devices.get("requests") or ()))
-        constraints = tuple(map(self._constraint, devices.get("constraints") or ()))
+        constraints = tuple(
+            self._constraint(each)
+            for each in devices.get("constraints") or ()
+            if not is_ignored_constraint(each, self.ignored_fields)
+        )
         self._check_limits(requests)
         return ClaimRequest(self.ref, self.claim, requests, constraints)
 
@@ -95,12 +112,15 @@ class _Parser:
         return self.claim["spec"].get("devices") or {}
 
     def _request(self, entry: Mapping[str, Any]) -> Request:
-        name = entry["name"]
+        name, subs = entry["name"], entry.get("firstAvailable") or ()
+        if subs and entry.get("exactly"):
+            raise self._unsupported(name, "exactly together with firstAvailable")
         if entry.get("exactly"):
             return Request(name, (self._exact(name, entry["exactly"]),))
-        subs = entry.get("firstAvailable") or ()
         if not subs:
-            raise self._unsupported(name, "an unknown form of request")
+            fields = ", ".join(sorted(entry.keys() - {"name"}))
+            form = f"an unknown form of request{fields and f' ({fields})'}"
+            raise self._unsupported(name, form)
         return Request(name, tuple(self._exact(f"{name}/{sub['name']}", sub) for sub in subs))
 
     def _exact(self, name: str, entry: Mapping[str, Any]) -> ExactRequest:
@@ -120,7 +140,11 @@ class _Parser:
                 f"{', '.join(config.measures.texts)}, and {class_name} is of whole cards",
                 remedy=f"request {CLASS_PART}, {CLASS_SHARED} or {CLASS_DRS}",
             )
-        expressions = [self._expression(name, selector) for selector in selectors]
+        expressions = [
+            self._expression(name, selector)
+            for selector in selectors
+            if not is_ignored_selector(selector, self.ignored_fields)
+        ]
         if config.part is not None:
             expressions.append(_OF_TYPE.format(config.part))
         tolerations = tuple(entry.get("tolerations") or ())
@@ -164,9 +188,8 @@ class _Parser:
     ) -> Mapping[str, str]:
         """The amounts of both forms, ``capacity.requests`` and GcuConfig. Raises Refused if they
         differ: the two allocators would each grant another one; and where measures are asked for,
-        too."""
-        written = (entry.get("capacity") or {}).get("requests") or {}
-        capacity = {name: str(quantity) for name, quantity in written.items()}
+        too; and for capacities of no device."""
+        capacity = requested(entry, f"claim {self.ref}, request {request}")
         for name, amount in config.amounts.items():
             other = capacity.setdefault(name, str(amount))
             if requested_amount(other) != amount:
@@ -200,6 +223,12 @@ class _Parser:
     def _constraint(self, entry: Mapping[str, Any]) -> Constraint:
         """From a DeviceConstraint (resource.k8s.io/v1)."""
         requests = frozenset(entry.get("requests") or ())
+        if entry.get("matchAttribute") and entry.get("distinctAttribute"):
+            raise Refused(
+                f"claim {self.ref}: a constraint with matchAttribute and distinctAttribute is not "
+                "supported",
+                remedy="write one constraint for each",
+            )
         if entry.get("matchAttribute"):
             return Constraint(entry["matchAttribute"], requests, distinct=False)
         if entry.get("distinctAttribute"):

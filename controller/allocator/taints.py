@@ -40,8 +40,9 @@ class TaintRule:
 
     @classmethod
     def parse(cls, rule: Object) -> TaintRule | None:
-        """None for a rule that selects no device of this driver. An empty selector selects all
-        devices, a missing one selects none."""
+        """From a DeviceTaintRule of resource.k8s.io/v1 (`with_selector` for v1beta2); None if it
+        selects no device of this driver. An empty selector selects all devices, a missing one
+        selects none."""
         selector = rule["spec"].get("deviceSelector")
         if selector is None or selector.get("driver") not in {None, DRIVER}:
             return None
@@ -51,6 +52,21 @@ class TaintRule:
     def selects(self, pool: str, device: str | None = None) -> bool:
         """Whether the rule selects the device of that name, or any of the pool."""
         return self.pool in {None, pool} and (device is None or self.device in {None, device})
+
+
+def with_selector(rule: Object) -> Object:
+    """A DeviceTaintRule of v1beta2 as v1 writes it: a missing selector selects all devices there.
+
+    v1 is served from Kubernetes 1.37 on, so rules that can be read as v1beta2 alone are those of a
+    1.36 server. Its kube-scheduler takes a missing selector for an empty one (resourceslice/tracker
+    of 1.36.3 and 1.36.6). 1.37.1 takes it for none, as the API's documentation has always had it;
+    kube-scheduler 1.37.0 still differs from that, and is not followed. The controller that evicts
+    pods took it for none in all of them (devicetainteviction).
+    """
+    spec = rule["spec"]
+    if spec.get("deviceSelector") is not None:
+        return rule
+    return rule | {"spec": spec | {"deviceSelector": {}}}
 
 
 def untolerated(

@@ -20,11 +20,13 @@ from controller.cache.claims import allocated_by_us
 from controller.cache.counts import Counts, Name
 from controller.cache.keys import Key, Subject, uid_of
 from controller.cache.packed import unpacked
+from controller.cache.pod_groups import PodGroups, Unit
 from dra_driver.kube.api import Change
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
     NODES,
+    POD_GROUPS,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
@@ -41,6 +43,7 @@ WATCHED = (
     NODES,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
+    POD_GROUPS,
     PODS,
 )
 RESOURCE_OF = {
@@ -126,10 +129,15 @@ class ClusterCache:
         self._state = State(self._inventory, AllocatedDevices(), classes, selectors)
         self._counts = Counts(self._state, self._objects[RESOURCE_CLAIMS], self._objects[PODS])
         self._gone = Tombstones()
+        self.groups = PodGroups()
 
-    def replace(self, resource: Resource, items: Iterable[Object]) -> Iterator[Changed]:
-        """`items` are all objects of the kind. Returns what changed; each change is unpacked when
-        it is read."""
+    def replace(
+        self, resource: Resource, items: Iterable[Object], *, is_served: bool = True
+    ) -> Iterator[Changed]:
+        """`items` are all objects of the kind; there are none of a kind that is not served. Returns
+        what changed; each change is unpacked when it is read."""
+        if resource is POD_GROUPS:
+            self.groups.follow(is_served=is_served)
         listed: dict[str, Object] = {}
         for each in items:
             with self._isolate(resource, each):
@@ -189,8 +197,12 @@ class ClusterCache:
         """Update what follows from the object. Where this raises, nothing was updated."""
         if resource is PODS:
             self._counts.set_pod(name, old, new)
+            self._set_member(name, new)
         elif resource is RESOURCE_CLAIMS:
             self._counts.set_claim(name, old, new)
+            self._set_users(name)
+        elif resource is POD_GROUPS:
+            self.groups.set_group(name, new)
         elif resource is RESOURCE_SLICES and new is not None:
             self._inventory.put(new)
         elif resource is RESOURCE_SLICES and old is not None:
@@ -199,6 +211,16 @@ class ClusterCache:
             self._inventory.set_rule(name, None if new is None else TaintRule.parse(new))
         elif resource is NODES:
             self._set_node(name, old, new)
+
+    def _set_member(self, name: Name, pod: Object | None) -> None:
+        is_grouped = pod is not None and pods.group_name(pod) is not None
+        has_claims = is_grouped and self.claims_of(pod or {}) is not None
+        self.groups.set_pod(name, pod, has_claims=has_claims)
+
+    def _set_users(self, claim: Name) -> None:
+        """The members of groups that name the claim may have all their claims now, or lack one."""
+        for user in filter(self.groups.is_member, self._counts.index.users(claim)):
+            self._set_member(user, unpacked(self._objects[PODS][user]))
 
     def _set_node(self, name: Name, old: Object | None, new: Object | None) -> None:
         if new is not None:
@@ -263,6 +285,15 @@ class ClusterCache:
     def pods_of(self, claim: Object) -> list[Object]:
         """The pods that name the claim, those that have ended left out."""
         return self._alive(self._counts.index.users(_name(claim)))
+
+    def unit_of(self, pod: Object) -> Unit:
+        """The gang that the pod is a member of, or the pod alone."""
+        group = self.groups.group_of(pod)
+        if group is None or not group.is_gang:
+            return Unit(uid_of(pod), (pod,))
+        found = map(self.get, self.groups.waiting_members(group.name))
+        members = tuple(each for each in found if each is not None)
+        return Unit(group.uid, members, group.served >= group.min_count)
 
     def cards_of_replicas(self, pod: Object) -> Mapping[CardKey, int]:
         """By card, how many other pods of the same workload use it, pending writes included; until

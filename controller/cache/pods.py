@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from controller.cache.keys import Key, Subject, uid_of
 from dra_driver.model.claims.claim import claim_names
 from dra_driver.model.names import CLASS_LIMIT_PREFIX, LIMITS_TEMPLATE_PREFIX, SCHEDULING_GATE
 
 Pod = Mapping[str, Any]
+Condition = tuple[str, str] | None
+"""Reason and message of a pod's condition PodScheduled while that is false; None without one."""
+DEFAULT_SCHEDULER: Final = "default-scheduler"  # what the API server writes
 _UNALLOCATED = "cannot allocate all claims"  # kube-scheduler 1.36.3, plugins/dynamicresources
 
 
@@ -27,10 +30,24 @@ def nominated_node(pod: Pod) -> str:
     return str((pod.get("status") or {}).get("nominatedNodeName") or "")
 
 
+def scheduler_name(pod: Pod) -> str:
+    return str(pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER)
+
+
+def group_name(pod: Pod) -> str | None:
+    """Namespace and name of the PodGroup that the pod is a member of; None without one."""
+    name = (pod["spec"].get("schedulingGroup") or {}).get("podGroupName")
+    return f"{pod['metadata']['namespace']}/{name}" if name else None
+
+
 def concerns_us(pod: Pod) -> bool:
-    """Whether the pod has any claims, a limit named after a DeviceClass, or is held by our gate."""
+    """Whether the pod has any claims, a limit named after a DeviceClass, is held by our gate, or is
+    a member of a group, which is tried as one."""
+    spec = pod["spec"]
     return (
-        bool(pod["spec"].get("resourceClaims")) or has_our_gate(pod) or bool(limited_classes(pod))
+        bool(spec.get("resourceClaims") or spec.get("schedulingGroup"))
+        or has_our_gate(pod)
+        or bool(limited_classes(pod))
     )
 
 
@@ -106,12 +123,32 @@ def failed_reservation(pod: Pod) -> str:
     return message if "AllocationTimestamp" in message and "is immutable" in message else ""
 
 
+def not_scheduled(pod: Pod) -> Condition:
+    """Reason and message of the pod's condition PodScheduled if it is false; None where no
+    scheduler has tried the pod."""
+    for each in (pod.get("status") or {}).get("conditions") or ():
+        if (each["type"], each["status"]) == ("PodScheduled", "False"):
+            return str(each.get("reason", "")), str(each.get("message", ""))
+    return None
+
+
+def why_unbound(pod: Pod) -> str:
+    """Why a pod that has all its devices is not bound, as far as its status says."""
+    scheduler, condition = scheduler_name(pod), not_scheduled(pod)
+    if node := nominated_node(pod):
+        return f"{scheduler} chose node {node} and did not bind the pod to it"
+    if condition is None:
+        return f"no scheduler has tried the pod; its schedulerName is {scheduler}"
+    reason, message = condition
+    if reason == "SchedulingGated":
+        return f"a scheduling gate holds it: {', '.join(sorted(gates(pod))) or message}"
+    return f"{scheduler} says {reason}: {message}"
+
+
 def _not_scheduled(pod: Pod, reason: str) -> str | None:
     """The message of the pod's condition PodScheduled if it is false for that reason."""
-    for each in (pod.get("status") or {}).get("conditions") or ():
-        if (each["type"], each["status"], each.get("reason")) == ("PodScheduled", "False", reason):
-            return str(each.get("message", ""))
-    return None
+    found = not_scheduled(pod)
+    return found[1] if found is not None and found[0] == reason else None
 
 
 def missed_preemption(verdict: str) -> bool:

@@ -37,7 +37,8 @@ class BindArgs:
 @dataclass(frozen=True, slots=True)
 class PreemptionArgs:
     """``ExtenderPreemptionArgs``: would the pod fit if these `victims` were preempted? They are by
-    node, as kube-scheduler chose them (``MetaVictims``)."""
+    node, as kube-scheduler chose them (``MetaVictims``); where it chose none, the pod fits as it
+    is."""
 
     pod: Object
     victims: Mapping[str, Object]
@@ -66,7 +67,8 @@ def parse_preemption(body: bytes) -> PreemptionArgs:
     victims = _by_name(raw.get("NodeNameToMetaVictims"), "victims")
     if not isinstance(victims, dict):
         raise InvalidValue("the call names victims of no nodes")
-    return PreemptionArgs(_pod(raw, "ExtenderPreemptionArgs"), victims)
+    by_node = {node: _meta_victims(node, each) for node, each in victims.items()}
+    return PreemptionArgs(_pod(raw, "ExtenderPreemptionArgs"), by_node)
 
 
 def render_filtered(found: Filtered) -> bytes:
@@ -99,6 +101,17 @@ def _by_name(found: Any, what: str) -> Any:
             remedy="set nodeCacheCapable: true in the extender's configuration",
         )
     return found
+
+
+def _meta_victims(node: str, found: Any) -> Object:
+    """With a list of pods. kube-scheduler sends empty ones since 1.38 (kubernetes#135486)."""
+    if not isinstance(found, dict | None):
+        raise InvalidValue(
+            f"the victims of node {node} are no object",
+            remedy="write them as MetaVictims of kube-scheduler's extender/v1 has them",
+        )
+    victims = found or {}
+    return victims | {"Pods": victims.get("Pods") or []}
 
 
 def _pod(raw: Mapping[str, Any], kind: str) -> Object:

@@ -13,10 +13,11 @@ server checks who may request it (the namespace's label ``resource.kubernetes.io
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from controller.allocator.allocate import Allocation
 from controller.allocator.claim_request import ClaimRequest
+from controller.cache import pods
 from controller.cache.keys import uid_of
 from dra_driver.model.claims.claim import ClaimRef, Object, results
 from dra_driver.model.claims.usage_sets import UsageSet, Use, usage_sets, used_by_containers
@@ -27,11 +28,25 @@ from dra_driver.model.names import ATTR_TYPE, CLASS_DRS, CLASS_SHARED, CLASS_WHO
 _NOT_WHOLE = {CLASS_SHARED: Mode.SHARED, CLASS_DRS: Mode.DRS}
 
 
+def check_scheduler(pod: Object, served: Collection[str]) -> None:
+    """Raises Refused if the pod is for another scheduler than the `served` ones; all are if none
+    is named."""
+    name = pods.scheduler_name(pod)
+    if served and name not in served:
+        raise Refused(
+            f"pod {_name(pod)} has schedulerName {name}, and GCUs are allocated for pods of "
+            f"{', '.join(sorted(served))} alone",
+            remedy=f"change its schedulerName, or add {name} to controller.schedulerNames of the "
+            "chart",
+        )
+
+
 def check_requested(
     pod: Object, ours: Mapping[str, Object], wanted: Sequence[ClaimRequest]
 ) -> None:
     """Raises Refused if no devices at all would be allowed for the pod's claims `ours` (by their
     names in the pod); `wanted` are the unallocated ones."""
+    _check_named_once(pod, ours)
     for each in wanted:
         for request in each.requests:
             for exact in request.alternatives:
@@ -108,10 +123,25 @@ def _check(pod: Object, ours: Mapping[str, Object], modes: Mapping[Use, Sequence
         found = [mode for use in used for mode in modes.get(use, ())]
         if len(found) > 1 and Mode.DRS.value in found:
             raise Refused(
-                f"{_listed(sorted(using))} of pod {pod['metadata']['namespace']}/"
-                f"{pod['metadata']['name']} would have {len(found)} GCU devices, and one is a "
-                "DRS instance, and a container's variables can name one instance only",
+                f"{_listed(sorted(using))} of pod {_name(pod)} would have {len(found)} GCU "
+                "devices, and one is a DRS instance, and a container's variables can name one "
+                "instance only",
                 remedy="let each container use one DRS request, and no other GCU request beside it",
+            )
+
+
+def _check_named_once(pod: Object, ours: Mapping[str, Object]) -> None:
+    """kube-scheduler reserves a claim once for each name that the pod has for it, and the API
+    server refuses the second reservation (``Duplicate value``, seen on 1.37.1)."""
+    names: defaultdict[str, list[str]] = defaultdict(list)
+    for name, claim in ours.items():
+        names[uid_of(claim)].append(name)
+    for name, claim in ours.items():
+        if len(same := names[uid_of(claim)]) > 1:
+            raise Refused(
+                f"pod {_name(pod)} names claim {ClaimRef.of(claim)} {len(same)} times in "
+                f"spec.resourceClaims ({', '.join(same)}), and kube-scheduler cannot reserve it so",
+                remedy=f"name it once, as {name}, and let all containers use {name}",
             )
 
 
@@ -120,6 +150,10 @@ def _no_access(wanted: ClaimRequest, request: str, why: str) -> Refused:
         f"claim {wanted.ref}, request {request}: adminAccess is for whole cards, and {why}",
         remedy=f"request the DeviceClass {CLASS_WHOLE}, or drop adminAccess",
     )
+
+
+def _name(pod: Object) -> str:
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 
 def _requests(claim: Object) -> frozenset[str]:

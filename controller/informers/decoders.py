@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
+from controller.allocator.taints import with_selector
 from controller.cache import card_access, pods
 from controller.cache.interner import Interner
 from controller.cache.node_resources import is_read
@@ -20,7 +21,9 @@ from dra_driver.kube.decode import WHOLE, Decoder, Text, Typed
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
+    DEVICE_TAINT_RULES_V1BETA2,
     NODES,
+    POD_GROUPS,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
@@ -41,7 +44,9 @@ _ALIKE_PODS: Final[Fields] = {
         "overhead",
         "priority",
         "resources",
+        "schedulerName",
         "schedulingGates",
+        "schedulingGroup",
         "tolerations",
     ),
     "status": ("conditions", "containerStatuses", "initContainerStatuses", "phase"),
@@ -68,8 +73,8 @@ _OTHER_SPEC: Final = (
 
 
 def decoders() -> Mapping[Resource, Decoder]:
-    """One for each kind that is watched. Nobody may alter what they return: several objects share
-    parts of it."""
+    """One for each kind that is watched, and for each older version of one that says the same in
+    another way. Nobody may alter what they return: several objects share parts of it."""
     interner = Interner()
     return {
         PODS: Typed(models.POD, partial(_pod, interner)),
@@ -78,7 +83,9 @@ def decoders() -> Mapping[Resource, Decoder]:
         RESOURCE_SLICES: Typed(models.SLICE, _slice),
         DEVICE_CLASSES: Typed(models.DEVICE_CLASS),
         DEVICE_TAINT_RULES: Typed(models.TAINT_RULE),
+        DEVICE_TAINT_RULES_V1BETA2: Typed(models.TAINT_RULE, with_selector),
         RESOURCE_CLAIM_TEMPLATES: Typed(models.CLAIM_TEMPLATE),
+        POD_GROUPS: Typed(models.POD_GROUP),
     }
 
 

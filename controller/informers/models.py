@@ -39,6 +39,8 @@ POD: Final = {
         ],
         "resources": _RESOURCES,
         "runtimeClassName": str,
+        "schedulerName": str,
+        "schedulingGroup": {"podGroupName": str},
         "schedulingGates": [{"name": str}],
         "tolerations": [dict[str, Any]],
         "volumes": [
@@ -136,3 +138,9 @@ TAINT_RULE: Final = {
     },
 }
 CLAIM_TEMPLATE: Final = {"metadata": _NAMESPACED | {"labels": dict[str, str]}}
+
+# scheduling.k8s.io/v1beta1
+POD_GROUP: Final = {
+    "metadata": _NAMESPACED,
+    "spec": {"schedulingPolicy": {"gang": {"minCount": int}}},
+}

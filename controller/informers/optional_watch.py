@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, Protocol
 
 from dra_driver.kube.api import Api
 from dra_driver.kube.decode import WHOLE, Decoder
@@ -16,6 +17,8 @@ from dra_driver.util.background import Wait
 from dra_driver.util.backoff import Backoff
 from dra_driver.util.hooks import Clock
 
+_NONE: Final[Mapping[Resource, Decoder]] = MappingProxyType({})
+
 logger = logging.getLogger(__name__)
 
 RETRY: Final = 300.0
@@ -23,11 +26,20 @@ RETRY: Final = 300.0
 right, changes the answer."""
 
 
-class OptionalReflector(Reflector):
-    """Watches the first of `versions` that the server serves.
+class OptionalHandler(Handler, Protocol):
+    """Is also called when the kind cannot be listed."""
 
-    While it serves none of them, or forbids the list, the handler gets an empty list once, `synced`
-    is set, and the list is tried again every `RETRY` seconds. Any other failure is handled as by a
+    def on_not_served(self) -> None:
+        """The API server does not serve the kind, or forbids the list: there are no objects."""
+
+
+class OptionalReflector(Reflector):
+    """Watches the first of `versions` that the server serves. `decoders` has those of versions
+    that `decoder` does not decode. While a later version than the first is followed, the versions
+    are tried again after each watch: an upgraded server may serve both.
+
+    While it serves none of them, or forbids the list, `on_not_served` is called once, `synced` is
+    set, and the list is tried again every `RETRY` seconds. Any other failure is handled as by a
     Reflector: the handler gets nothing before the server has answered.
     """
 
@@ -35,9 +47,10 @@ class OptionalReflector(Reflector):
         self,
         api: Api,
         versions: Sequence[Resource],
-        handler: Handler,
+        handler: OptionalHandler,
         *,
         decoder: Decoder = WHOLE,
+        decoders: Mapping[Resource, Decoder] = _NONE,
         on_restored: OnRestored = ignore_restored,
         backoff: Backoff | None = None,
         wait: Wait | None = None,
@@ -54,12 +67,14 @@ class OptionalReflector(Reflector):
             clock=clock,
         )
         self._versions = versions
+        self._decoders = {each: decoders.get(each, decoder) for each in versions}
+        self._on_not_served = handler.on_not_served
         self._refusal = ""  # the last one for which the handler got an empty list
 
     def _list(self) -> None:
         refusals: list[KubeError] = []
         for version in self._versions:
-            self._resource = version
+            self._resource, self._decoder = version, self._decoders[version]
             try:
                 super()._list()
             except (NotFound, Forbidden) as error:
@@ -68,6 +83,12 @@ class OptionalReflector(Reflector):
                 self._refusal = ""
                 return
         raise refusals[0]
+
+    def _follow(self) -> bool:
+        worked = super()._follow()
+        if self._resource is not self._versions[0]:
+            self._version = ""
+        return worked
 
     def _on_failure(self, error: KubeError) -> float:
         if not isinstance(error, NotFound | Forbidden):
@@ -89,5 +110,5 @@ class OptionalReflector(Reflector):
         else:
             self.problem = f"cannot follow {plural}, going on without them: {error}"
             logger.warning("%s", self.problem)
-        self._handler.on_replace([])
+        self._on_not_served()
         self.synced.set()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from controller.cache.keys import Key
+from controller.cache.pods import Condition
 from dra_driver.util.backoff import Backoff
 
 
@@ -73,10 +74,19 @@ class KeyBackoff:
         return len(self._timers[reason])
 
 
+@dataclass(frozen=True, slots=True)
+class Allocated:
+    """The last allocation for a pod: when, the pod's condition before it, and whether
+    kube-scheduler binds volumes of the pod before it reserves the claims, and does not say so."""
+
+    at: float
+    condition: Condition
+    binds_volumes: bool = False
+
+
 @dataclass(slots=True)
 class _PodState:
-    allocated_at: float | None = None
-    verdict: str | None = None
+    allocated: Allocated | None = None
     failed: dict[str, _Timer] = field(default_factory=dict)
 
 
@@ -116,29 +126,28 @@ class BackoffState:
         released = self._released.get(claim_uid)
         return 0.0 if released is None else released + self._quiet_time
 
-    def record_allocation(
-        self, pod_uid: str, claim_uids: list[str], now: float, verdict: str | None
-    ) -> None:
-        """The pod's claims were allocated. `verdict` is kube-scheduler's last one before that."""
+    def record_allocation(self, pod_uid: str, claim_uids: list[str], found: Allocated) -> None:
+        """The pod's claims were allocated."""
         for uid in claim_uids:
             self._released.pop(uid, None)
-        state = self._pods.setdefault(pod_uid, _PodState())
-        state.allocated_at, state.verdict = now, verdict
+        self._pods.setdefault(pod_uid, _PodState()).allocated = found
 
-    def allocated_at(
-        self, pod_uid: str, now: float, verdict: str | None
-    ) -> tuple[float, str | None]:
-        """When the pod was allocated, and kube-scheduler's verdict before that; both the present
-        ones if another process allocated the pod."""
+    def allocated(self, pod_uid: str, otherwise: Allocated) -> Allocated:
+        """The last allocation for the pod; `otherwise` if another process made it."""
         state = self._pods.setdefault(pod_uid, _PodState())
-        if state.allocated_at is None:
-            state.allocated_at, state.verdict = now, verdict
-        return state.allocated_at, state.verdict
+        if state.allocated is None:
+            state.allocated = otherwise
+        return state.allocated
+
+    def last_allocated(self, pod_uid: str) -> float | None:
+        """When this process allocated the pod's claims; None if it did not."""
+        state = self._pods.get(pod_uid)
+        return None if state is None or state.allocated is None else state.allocated.at
 
     def record_failure(self, pod_uid: str, node: str, now: float) -> None:
         """kube-scheduler could not place the pod on the node."""
         state = self._pods.setdefault(pod_uid, _PodState())
-        state.allocated_at = None
+        state.allocated = None
         state.failed.setdefault(node, _Timer(*self._retry, self._draw)).begin(now)
 
     def nodes_in_backoff(self, pod_uid: str, now: float) -> dict[str, float]:

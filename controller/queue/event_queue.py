@@ -15,10 +15,12 @@ from dra_driver.model.claims.claim import Object
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """A list: all objects of a kind (client-go: the delta ``Replaced``)."""
+    """A list: all objects of a kind (client-go: the delta ``Replaced``); none if the API server
+    does not serve the kind, or forbids the list."""
 
     resource: Resource
     items: Sequence[Object]
+    is_served: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,9 @@ class ResourceEventHandler:
 
     def on_replace(self, items: Sequence[Object]) -> None:
         self._events.put(Replaced(self._resource, items))
+
+    def on_not_served(self) -> None:
+        self._events.put(Replaced(self._resource, (), is_served=False))
 
     def on_event(self, change: Change, obj: Object) -> None:
         self._events.put(ResourceEvent(self._resource, change, obj))

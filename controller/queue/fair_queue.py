@@ -158,6 +158,12 @@ class FairQueue:
             heapq.heappush(self._heads, head._replace(excess=0.0))
         return min(found, default=None)
 
+    def keys(self) -> Iterator[Key]:
+        """All keys, by priority and then, in each namespace, by age."""
+        for _, lane in sorted(self._lanes.items()):
+            for _, _, key in lane:
+                yield key
+
     def remove(self, key: Key) -> None:
         """Has no effect if the key is not in the queue."""
         entry = self._entries.pop(key, None)

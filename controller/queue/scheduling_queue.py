@@ -8,11 +8,11 @@ under way, or nothing is to be done for it. Pure.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Sized
+from collections.abc import Callable, Collection, Iterator, Sized
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
-from controller.allocator.nodes.node_set import NodeNumbers
+from controller.allocator.nodes.node_set import NodeNumbers, NodeSet
 from controller.cache import pods
 from controller.cache.keys import Key, Subject
 from controller.queue.backoff import BackoffReason, KeyBackoff
@@ -194,8 +194,9 @@ class SchedulingQueue:
             return
         nodes = self._numbers.set_of(self._changed)
         for pod_class, key, reserved in self._class_heads(now):
-            usable = nodes & ~self._numbers.bit(reserved) if reserved else nodes
-            if self._hints.helps(pod_class, key, usable):
+            if (pod_class, reserved) in self._not_helped:
+                continue
+            if self._hints.helps(pod_class, key, self._usable(nodes, reserved)):
                 self._moved.add(key)
                 self._move(key, now)
                 self._last_moved = key
@@ -205,6 +206,18 @@ class SchedulingQueue:
                 return
         self._changed.clear()
         self._begin_changes()
+
+    def has_classes(self) -> bool:
+        """Whether any pod waits that an event could help."""
+        return bool(self._classes)
+
+    def helped_by(self, names: Collection[str]) -> Iterator[Key]:
+        """The pods of each class that one of these nodes can serve as the cluster is counted now,
+        class by class; in a step."""
+        nodes = self._numbers.set_of(names)
+        for pod_class, _, reserved in self._class_heads(self._clock()):
+            if self._hints.can_serve(pod_class, self._usable(nodes, reserved)):
+                yield from self._classes[pod_class].keys()
 
     def waiting_pods(self) -> int:
         """How many pods wait for devices."""
@@ -232,18 +245,20 @@ class SchedulingQueue:
             self._due_since[key] = due_at
 
     def _class_heads(self, now: float) -> list[tuple[PodClass, Key, str]]:
-        """In order: each class that may be helped, its first pod, and the node that is reserved
-        against this pod."""
+        """In order: each class, its first pod, and the node that is reserved against this pod."""
         found: list[tuple[Position, PodClass, str]] = []
         for pod_class, members in self._classes.items():
             head = members.head(now)
             pod = None if head is None else self._lister.get(head.key)
             reservation = None if pod is None else self._guard.reserved_against(pod)
             reserved = "" if reservation is None else reservation.node
-            if head is not None and (pod_class, reserved) not in self._not_helped:
+            if head is not None:
                 found.append((head._replace(number=0), pod_class, reserved))
         found.sort(key=lambda each: each[0])
         return [(pod_class, head.key, reserved) for head, pod_class, reserved in found]
+
+    def _usable(self, nodes: NodeSet, reserved: str) -> NodeSet:
+        return nodes & ~self._numbers.bit(reserved) if reserved else nodes
 
     def _move(self, key: Key, now: float) -> None:
         self._infos[key].is_moved = True

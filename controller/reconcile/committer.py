@@ -12,6 +12,7 @@ from controller.allocator.results import allocation_status
 from controller.cache import pods
 from controller.cache.claims import allocated_by_us
 from controller.cache.keys import Key, uid_of
+from controller.queue.backoff import Allocated
 from controller.reconcile.context import Context
 from controller.write.commands import Answer, Command, FenceClaim, WriteAllocation
 from dra_driver.kube.errors import Invalid
@@ -29,9 +30,17 @@ class AllocationCommitter:
         self._context = context
         self._now = now
 
-    def commit(self, pod: Object, wanted: Sequence[ClaimRequest], decision: Allocation) -> None:
+    def commit(
+        self,
+        pod: Object,
+        wanted: Sequence[ClaimRequest],
+        decision: Allocation,
+        *,
+        binds_volumes: bool,
+    ) -> None:
         """Write the allocations of all claims of the pod. If a claim lost an allocation before,
-        the pod may have been bound meanwhile: it is read first."""
+        the pod may have been bound meanwhile: it is read first. The gate of a pod in a group is
+        lifted in another step, with those of the group."""
         context = self._context
         timestamp = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
         claims: list[Object] = []
@@ -52,7 +61,14 @@ class AllocationCommitter:
         was_released = any(context.backoff.was_released(each.ref.uid) for each in wanted)
         key = pods.key_of(pod)
         context.dispatcher.dispatch(
-            WriteAllocation(key=key, claims=tuple(claims), pod=pod, read_pod=was_released)
+            WriteAllocation(
+                key=key,
+                claims=tuple(claims),
+                pod=pod,
+                read_pod=was_released,
+                lifts_gate=context.cache.groups.group_of(pod) is None,
+                binds_volumes=binds_volumes,
+            )
         )
 
     def fence_uncertain(self, key: Key) -> None:
@@ -78,7 +94,10 @@ class AllocationCommitter:
         is_there = pod is not None and uid_of(pod) == uid  # else nobody would forget the record
         if answer.error is None and not answer.pod_changed and is_there:
             uids = [uid_of(each) for each in command.claims]
-            context.backoff.record_allocation(uid, uids, now, pods.verdict(command.pod))
+            condition = pods.not_scheduled(command.pod)
+            allocated = Allocated(now, condition, command.binds_volumes)
+            context.backoff.record_allocation(uid, uids, allocated)
+            context.bind_clock.record_allocation(uid)
         for each in filter(allocation, answer.claims):
             # Somebody may have cleared it before the answer was read.
             known = context.cache.get(Key.of_claim(each))

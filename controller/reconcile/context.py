@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from controller.allocator.order import Policy
 from controller.cache.cache import ClusterCache
 from controller.queue.backoff import BackoffState
+from controller.queue.bind_clock import BindClock
 from controller.queue.scheduling_queue import SchedulingQueue
 from controller.reconcile.reporter import Reporter
 from controller.settings import ControllerSettings
@@ -22,6 +23,7 @@ class Context:
     cache: ClusterCache
     dispatcher: WriteDispatcher
     backoff: BackoffState
+    bind_clock: BindClock
     queue: SchedulingQueue
     reporter: Reporter
     policy: Policy

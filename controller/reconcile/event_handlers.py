@@ -15,6 +15,7 @@ from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
     NODES,
+    POD_GROUPS,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
@@ -32,6 +33,7 @@ class EventHandlers:
         self._cache = context.cache
         self._queue = context.queue
         self._backoff = context.backoff
+        self._bind_clock = context.bind_clock
 
     def on_change(self, changed: Changed, now: float) -> Iterator[Key]:
         """Yields the keys to reconcile. Records releases and failed nodes, and lets the queue know
@@ -41,7 +43,8 @@ class EventHandlers:
             # Two objects of one name: what is recorded of the old one is not of the new one.
             yield from self.on_change(Changed(resource, old, None), now)
             yield from self.on_change(Changed(resource, None, new), now)
-        elif resource is PODS:
+            return
+        if resource is PODS:
             yield from self._on_pod(old, new)
         elif resource is RESOURCE_CLAIMS:
             yield from self._on_claim(old, new, now)
@@ -49,8 +52,11 @@ class EventHandlers:
             yield Key.of_template(new or old or {})
         elif resource is DEVICE_CLASSES and _spec(old) != _spec(new):
             self._queue.on_device_class_changed(now)
+        elif resource is POD_GROUPS and old is not None and new is None:
+            self._bind_clock.forget(uid_of(old))
         else:
             self._queue.on_nodes_changed(self._fitting_nodes(changed))
+        yield from self._cache.groups.wake()
 
     def _fitting_nodes(self, changed: Changed) -> Collection[str]:
         """The nodes that may serve pods now which they could not serve before (kube-scheduler: a
@@ -78,6 +84,7 @@ class EventHandlers:
             yield Key(Subject.TEMPLATE, namespace, name)
         if new is None or pods.is_done(new):
             self._backoff.forget_pod(uid_of(pod))
+            self._bind_clock.forget(uid_of(pod))
             for name in filter(None, claim_names(pod).values()):
                 yield Key(Subject.CLAIM, namespace, name)
 
@@ -98,8 +105,29 @@ class EventHandlers:
             for pod in self._cache.pods_of(claim):
                 node = allocated_node(old) if old is not None else None
                 if node is not None and given_up(old, new, pod):
-                    self._backoff.record_failure(uid_of(pod), node, now)
+                    self._on_given_up(pod, node, now)
                 yield pods.key_of(pod)
+
+    def _on_given_up(self, pod: Object, node: str, now: float) -> None:
+        """The pod lost its allocation, and avoids the node for a while. It does not if the clock
+        released the allocation, nor if it is of a gang that lacked others: kube-scheduler clears
+        those of all members. A gang pauses then, so that two gangs which took half of the cards
+        each do not do so again at the same time."""
+        clock, group = self._bind_clock, self._cache.groups.group_of(pod)
+        unit, has_failed = uid_of(pod), True
+        is_paused = clock.paused_until(unit, pods.not_scheduled(pod)) > now
+        if group is not None and group.is_gang:
+            unit = group.uid
+            is_paused = clock.paused_until(unit, None) > now
+            if not is_paused:  # `served` is as the members' last steps found it: from before
+                is_complete = group.served >= group.min_count
+                quiet = self._context.settings.quiet_time
+                clock.begin_pause(unit, now + quiet, first=quiet, node_failed=is_complete)
+            has_failed = clock.has_node_failed(unit)
+        elif is_paused:
+            has_failed = False
+        if has_failed:
+            self._backoff.record_failure(uid_of(pod), node, now)
 
 
 def _spec(obj: Object | None) -> Object | None:

@@ -13,9 +13,10 @@ from controller.cache import pods
 from controller.cache.claims import allocated_by_us
 from controller.cache.keys import Key, Subject, uid_of
 from controller.filter.node_filter import FeasibleNodes, NodeFilter
-from controller.filter.usage import check_allocated, check_requested
+from controller.filter.usage import check_allocated, check_requested, check_scheduler
 from controller.queue.queueing_hints import PodClass
 from controller.queue.starvation_guard import StarvationGuard
+from controller.reconcile.bind_timeout import BindTimeout
 from controller.reconcile.committer import AllocationCommitter
 from controller.reconcile.context import Context
 from controller.reconcile.deallocator import Deallocator
@@ -31,7 +32,7 @@ from controller.write.commands import (
     WriteAllocation,
     WriteDone,
 )
-from controller.write.volumes import VolumeCache
+from controller.write.volumes import NO_VOLUMES, VolumeCache
 from dra_driver.kube.events import Note
 from dra_driver.model.claims.claim import Object, allocation
 from dra_driver.model.errors import InvalidValue, Refused
@@ -58,6 +59,7 @@ class Reconciler:
         self._committer = committer
         self._volumes = VolumeCache(context.clock)
         self._deallocator = Deallocator(context)
+        self._bind_timeout = BindTimeout(context, self._deallocator)
         self._templates = TemplateReconciler(context)
 
     def reconcile(self, key: Key) -> None:
@@ -81,7 +83,7 @@ class Reconciler:
             case ReleaseAllocation():
                 self._deallocator.on_released(command, answer)
             case ReadVolumes() if answer.error is None:
-                self._volumes.put(command.pod, answer.found)
+                self._volumes.put(command.pod, answer.volumes)
             case CreateTemplate() | DeleteTemplate():
                 self._templates.on_answer(command, answer)
                 return
@@ -121,16 +123,12 @@ class Reconciler:
             return
         if context.dispatcher.in_flight(pod, *claims.values()):
             return
-        state = context.cache.state()
         try:
-            ours = {name: claim for name, claim in claims.items() if is_ours(claim, state)}
-            # By UID: a pod may name a claim twice.
-            unallocated = {uid_of(c): c for c in ours.values() if allocation(c) is None}
-            wanted = [parse_claim(claim, state.classes) for claim in unallocated.values()]
-            if wanted:
-                check_requested(pod, ours, wanted)
+            ours, wanted = self._requests(pod, claims)
         except (Refused, InvalidValue) as error:
             self._refuse(pod, list(claims.values()), error)
+            return
+        if self._is_left_to_group(pod, ours, is_served=not wanted):
             return
         if not wanted:
             self.remove_waiting(key)
@@ -138,16 +136,76 @@ class Reconciler:
                 context.queue.add_foreign(key, context.clock())
             self._leave_to_scheduler(pod, claims, ours)
             return
-        quiet_until = max(map(context.backoff.quiet_until, unallocated))
-        if quiet_until > context.clock():
-            context.queue.add(key, quiet_until)
+        begin_at = self._begin_at(pod, wanted)
+        if begin_at > context.clock():
+            context.queue.add(key, begin_at)
         else:
             self._serve(pod, wanted, claims, ours)
+
+    def _requests(
+        self, pod: Object, claims: dict[str, Object]
+    ) -> tuple[dict[str, Object], list[ClaimRequest]]:
+        """The claims of ours by their names in the pod, and the unallocated ones as requests.
+        Raises Refused or InvalidValue where no devices may be allocated for the pod."""
+        settings, state = self._context.settings, self._context.cache.state()
+        ours = {name: claim for name, claim in claims.items() if is_ours(claim, state)}
+        # By UID: a pod may name a claim twice.
+        unallocated = {uid_of(c): c for c in ours.values() if allocation(c) is None}
+        wanted = [
+            parse_claim(claim, state.classes, settings.ignored_fields)
+            for claim in unallocated.values()
+        ]
+        if wanted:
+            check_scheduler(pod, settings.served_schedulers)
+            check_requested(pod, ours, wanted)
+        return ours, wanted
+
+    def _begin_at(self, pod: Object, wanted: Iterable[ClaimRequest]) -> float:
+        """When the claims may be allocated: after the quiet time; for a pod that was not bound with
+        what it had, after its pause."""
+        begin_at = max(self._context.backoff.quiet_until(each.ref.uid) for each in wanted)
+        if pods.node_name(pod):
+            return begin_at
+        unit = self._context.cache.unit_of(pod).uid
+        paused = self._context.bind_clock.paused_until(unit, pods.not_scheduled(pod))
+        return max(begin_at, paused)
+
+    def _is_left_to_group(self, pod: Object, ours: dict[str, Object], *, is_served: bool) -> bool:
+        """Whether nothing else is done for the pod in this step, because it is a member of a group:
+        the group lacks something, or the pod's gate is lifted with those of its group."""
+        context, groups = self._context, self._context.cache.groups
+        if pods.node_name(pod) or groups.group_of(pod) is None:
+            return False
+        groups.set_served(pod, is_served=is_served)
+        for key in groups.wake():
+            context.queue.add(key, context.clock())
+        group = groups.group_of(pod)
+        if group is not None and (lack := group.waits_for()) is not None:
+            self._wait_for_group(pod, list(ours.values()), lack)
+            return True
+        if group is not None and group.may_be_ungated() and pods.has_our_gate(pod):
+            context.dispatcher.dispatch(LiftGate(key=pods.key_of(pod), pod=pod))
+            return True
+        return False
+
+    def _wait_for_group(self, pod: Object, claims: list[Object], lack: str) -> None:
+        """Nothing is allocated for the pod; a change of its group makes it active again. People
+        are told after the quiet time: a group's pods are made one after the other."""
+        queue, key, now = self._context.queue, pods.key_of(pod), self._context.clock()
+        self._deallocator.release_unusable(pod)
+        if not claims:
+            return
+        due = queue.add_unschedulable(key, now, None) + self._context.settings.quiet_time
+        if now < due:
+            queue.add(key, due)
+        else:
+            self._report(pod, claims, lack)
 
     def _set_aside(self, key: Key, pod: Object | None) -> None:
         """Nothing is allocated for the pod; the event of a missing claim makes it active again."""
         self.remove_waiting(key)
         if pod is not None:
+            self._context.cache.groups.set_served(pod, is_served=False)
             self._deallocator.release_unusable(pod)
 
     def _leave_to_scheduler(
@@ -159,11 +217,11 @@ class Reconciler:
         if not pods.node_name(pod):
             for reason, note in warnings_about(pod, ours, context.cache):
                 context.reporter.warn_pod(pod, reason, note)
-        if pods.has_our_gate(pod):
+        if pods.has_our_gate(pod) and context.cache.groups.group_of(pod) is None:
             context.dispatcher.dispatch(LiftGate(key=pods.key_of(pod), pod=pod))
         else:
             allocated = list(filter(allocated_by_us, claims.values()))
-            self._deallocator.check_bind_timeout(pod, allocated)
+            self._bind_timeout.check(pod, allocated)
 
     def _serve(
         self,
@@ -174,7 +232,7 @@ class Reconciler:
     ) -> None:
         """Allocate all claims `wanted`, or let the pod wait."""
         context, key = self._context, pods.key_of(pod)
-        volumes = () if pods.node_name(pod) else self._volumes.get(pod)
+        volumes = NO_VOLUMES if pods.node_name(pod) else self._volumes.get(pod)
         if volumes is None:
             context.dispatcher.dispatch(ReadVolumes(key=key, pod=pod))
             return
@@ -183,7 +241,7 @@ class Reconciler:
             None, ((allocation(each) or {}).get("nodeSelector") for each in allocated)
         )
         selectors = [(each, "not where the pod's other claims are") for each in of_claims]
-        selectors += [(each, "not where the pod's volumes are") for each in volumes]
+        selectors += [(each, "not where the pod's volumes are") for each in volumes.selectors]
         decision, nodes = self._decide(pod, wanted, selectors)
         if isinstance(decision, Allocation):
             try:
@@ -195,7 +253,8 @@ class Reconciler:
                 self._refuse(pod, [each.claim for each in wanted], error, pod_class)
             else:
                 self.remove_waiting(key)
-                self._committer.commit(pod, wanted, decision)
+                binds_volumes = volumes.are_unbound
+                self._committer.commit(pod, wanted, decision, binds_volumes=binds_volumes)
             return
         for until in context.backoff.nodes_in_backoff(uid_of(pod), context.clock()).values():
             context.queue.add(key, until)

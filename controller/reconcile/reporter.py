@@ -29,8 +29,10 @@ logger = logging.getLogger(__name__)
 
 _ALLOCATION_FAILED = "GcuAllocationFailed"
 _ALLOCATED_BY_OTHER = "GcuAllocatedByOther"
+_ALLOCATION_RELEASED = "GcuAllocationReleased"
 _ALLOCATED_TWICE = "GcuAllocatedTwice"
 _FAULT = "GcuControllerFault"
+_RELEASE = "Release"  # an event's action
 
 
 class Reporter:
@@ -121,6 +123,13 @@ class Reporter:
         self._conflicting.set(len(self._conflicting_claims))
         has_ended = len(self._conflicting_claims) < before
         return tuple(self._conflicting_claims) if has_ended else ()
+
+    def released(self, pod: Object | None, claims: Iterable[Object], note: str) -> None:
+        """The allocations of the claims were released, as the pod was not bound with them."""
+        if pod is not None:
+            self._warn(_typed(pod, PODS), _ALLOCATION_RELEASED, note, _RELEASE)
+        for claim in claims:
+            self._warn(_typed(claim, RESOURCE_CLAIMS), _ALLOCATION_RELEASED, note, _RELEASE)
 
     def warn_pod(self, pod: Object, reason: str, note: str, action: str = "Allocate") -> None:
         self._warn(_typed(pod, PODS), reason, note, action)

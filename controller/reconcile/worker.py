@@ -147,9 +147,13 @@ class Worker(Background):
             self._faults.on_replaced(event.resource)
             self._listed.add(event.resource)
             with no_collection():
-                changes = self._cache.replace(event.resource, event.items)
+                changes = self._cache.replace(
+                    event.resource, event.items, is_served=event.is_served
+                )
             # A new leader gets all objects again (`unfinished`).
             self._on_changes(each for each in changes if self._may_act() or each.old is not None)
+            for key in self._cache.groups.wake():  # they may be followed now, and none exist
+                self._queue.add(key, self._clock())
             with no_collection():  # here, or the first pod would wait until all slices are read
                 self._cache.state().fleet.refresh()
             if self.is_synced():

@@ -12,6 +12,7 @@ from typing import Any
 from controller.webhook.review import Operation
 from dra_driver.config.device_config import amount_entry, read_config
 from dra_driver.model.claims.amounts import CAPACITY_OF_MODE, config_applies, requested_amount
+from dra_driver.model.claims.capacity_requests import requested
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.claims.request_config import RequestConfig
 from dra_driver.model.errors import Refused
@@ -37,7 +38,7 @@ def move_amounts(obj: Object, classes: Collection[str]) -> list[Operation]:
     ours = [each for each in _forms(devices) if each[2].get("deviceClassName") in classes]
     _check_kept(title, devices, ours)
     for name, pointer, form in ours:
-        asked = (form.get("capacity") or {}).get("requests") or {}
+        asked = requested(form, f"{title}, request {name}")
         if not asked:
             continue
         amounts = {each: _amount(title, name, each, asked[each]) for each in sorted(asked)}
@@ -80,14 +81,14 @@ def _forms(devices: Mapping[str, Any]) -> Iterator[_Form]:
             yield name, f"/requests/{i}/firstAvailable/{j}", sub
 
 
-def _amount(title: str, request: str, capacity: str, quantity: object) -> int:
+def _amount(title: str, request: str, capacity: str, quantity: str) -> int:
     if capacity not in CAPACITY_OF_MODE.values():
         raise Refused(
             f"{title}, request {request}: the capacity {capacity} cannot be requested here, as "
             "API servers before Kubernetes 1.36 drop it",
             remedy="select devices by their attributes instead",
         )
-    return requested_amount(str(quantity))
+    return requested_amount(quantity)
 
 
 def _configured(title: str, request: str, devices: Mapping[str, Any]) -> RequestConfig:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from controller.cache.keys import Key
+from controller.write.volumes import NO_VOLUMES, PodVolumes
 from dra_driver.model.claims.claim import Object
 
 
@@ -22,18 +23,23 @@ class Command:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class WriteAllocation(Command):
-    """Write the allocations of all `claims` of `pod`, then remove our gate if the pod has it. With
-    `read_pod` the pod is read first, and nothing is written if the pod has changed."""
+    """Write the allocations of all `claims` of `pod`, then remove our gate if the pod has it and
+    `lifts_gate`. With `read_pod` the pod is read first, and nothing is written if the pod has
+    changed. `binds_volumes`: see `Allocated`."""
 
     pod: Object
     read_pod: bool
+    lifts_gate: bool = True
+    binds_volumes: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ReleaseAllocation(Command):
-    """Clear the allocations of `claims`. `why` is for the log."""
+    """Clear the allocations of `claims`. `why` is for the log; `note` is of the event about the
+    pod `key` and the claims, empty if people need none."""
 
     why: str
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -50,7 +56,7 @@ class LiftGate(Command):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ReadVolumes(Command):
-    """Read the node selectors of the pod's volumes."""
+    """Read where the pod's volumes are."""
 
     pod: Object
 
@@ -76,7 +82,8 @@ class Answer:
 
     `claims`: the claims that were written or read, as the server has them.
     `pod`: the pod, if it was written or read.
-    `found`: the template, or the node selectors of the pod's volumes.
+    `found`: the template.
+    `volumes`: where the pod's volumes are.
     `error`: what ended the command early; an error that is no `GcuError` is a fault of ours.
     `uncertain`: claims whose write the server did not answer: it may still arrive.
     `pod_changed`: nothing was written, because the decision was for another version of the pod.
@@ -86,6 +93,7 @@ class Answer:
     claims: tuple[Object, ...] = ()
     pod: Object | None = None
     found: tuple[Object, ...] = ()
+    volumes: PodVolumes = NO_VOLUMES
     error: Exception | None = None
     uncertain: tuple[Object, ...] = ()
     pod_changed: bool = False

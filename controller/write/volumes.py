@@ -20,16 +20,28 @@ MOST_READ: Final = 64
 LIFE: Final = 10.0  # seconds
 
 
+@dataclass(frozen=True, slots=True)
+class PodVolumes:
+    """A NodeSelector (core/v1) in `selectors` for each requirement of a bound volume; all must
+    match. `are_unbound`: a volume is bound when kube-scheduler binds the pod."""
+
+    selectors: Sequence[Object] = ()
+    are_unbound: bool = False
+
+
+NO_VOLUMES: Final = PodVolumes()
+
+
 @dataclass(slots=True)
 class _Entry:
     pod_uid: str
     until: float
-    selectors: Sequence[Object]
+    volumes: PodVolumes
     is_used: bool = False
 
 
 class VolumeCache:
-    """Node selectors of the volumes of waiting pods. Volumes are not watched: few pods with GCUs
+    """Where the volumes of waiting pods are. Volumes are not watched: few pods with GCUs
     have volumes that bind them to a place. They are read when their pod is about to be served.
 
     What was read serves at least one decision, however many other pods are decided before, and all
@@ -40,35 +52,39 @@ class VolumeCache:
         self._clock = clock
         self._entries: dict[Key, _Entry] = {}
 
-    def get(self, pod: Object) -> Sequence[Object] | None:
-        """The result of `node_selectors`; None if it is to be read."""
+    def get(self, pod: Object) -> PodVolumes | None:
+        """The result of `read_volumes`; None if it is to be read."""
         if not any(claim_names(pod)):
-            return ()
+            return NO_VOLUMES
         entry = self._entries.get(key_of(pod))
         if entry is None or entry.pod_uid != uid_of(pod):
             return None
         if entry.is_used and self._clock() >= entry.until:
             return None
         entry.is_used = True
-        return entry.selectors
+        return entry.volumes
 
-    def put(self, pod: Object, selectors: Sequence[Object]) -> None:
-        """The selectors were just read."""
-        self._entries[key_of(pod)] = _Entry(uid_of(pod), self._clock() + LIFE, selectors)
+    def put(self, pod: Object, volumes: PodVolumes) -> None:
+        """They were just read."""
+        self._entries[key_of(pod)] = _Entry(uid_of(pod), self._clock() + LIFE, volumes)
 
     def forget(self, key: Key) -> None:
         """The pod waits no longer."""
         self._entries.pop(key, None)
 
 
-def node_selectors(api: ObjectApi, pod: Object) -> list[Object]:
-    """A NodeSelector (core/v1) for each requirement of a bound volume; all must match. Raises
-    KubeError."""
-    return [
-        selector
-        for name in islice(dict.fromkeys(claim_names(pod)), MOST_READ)
-        for selector in _of_claim(api, name, pod["metadata"]["namespace"])
-    ]
+def read_volumes(api: ObjectApi, pod: Object) -> PodVolumes:
+    """Raises KubeError."""
+    namespace = pod["metadata"]["namespace"]
+    selectors: list[Object] = []
+    are_unbound = False
+    for name in islice(dict.fromkeys(claim_names(pod)), MOST_READ):
+        volume = _volume_of(api, name, namespace)
+        if volume is None:
+            are_unbound = True
+        elif required := (volume["spec"].get("nodeAffinity") or {}).get("required"):
+            selectors.append(required)
+    return PodVolumes(tuple(selectors), are_unbound)
 
 
 def claim_names(pod: Object) -> Iterator[str]:
@@ -80,15 +96,13 @@ def claim_names(pod: Object) -> Iterator[str]:
             yield f"{pod['metadata']['name']}-{volume['name']}"
 
 
-def _of_claim(api: ObjectApi, name: str, namespace: str) -> Iterator[Object]:
-    """Nothing for a claim that is missing or unbound: kube-scheduler waits for it."""
+def _volume_of(api: ObjectApi, name: str, namespace: str) -> Object | None:
+    """The PersistentVolume of the claim of that name; None for a claim that is missing or
+    unbound: kube-scheduler waits for it."""
     try:
         claim = api.get(PERSISTENT_VOLUME_CLAIMS, name, namespace=namespace)
         if not claim["spec"].get("volumeName"):
-            return
-        volume = api.get(PERSISTENT_VOLUMES, claim["spec"]["volumeName"])
+            return None
+        return api.get(PERSISTENT_VOLUMES, claim["spec"]["volumeName"])
     except NotFound:
-        return
-    required = (volume["spec"].get("nodeAffinity") or {}).get("required")
-    if required:
-        yield required
+        return None

@@ -6,7 +6,7 @@ A claim is PUT with the resourceVersion that was read, so that of two writers on
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
@@ -25,9 +25,10 @@ from controller.write.commands import (
     ReleaseAllocation,
     WriteAllocation,
 )
-from controller.write.volumes import node_selectors
-from dra_driver.kube.api import NOTHING, ObjectApi, PatchType
+from controller.write.volumes import PodVolumes, read_volumes
+from dra_driver.kube.api import NOTHING, ObjectApi, PatchType, ServerVersion
 from dra_driver.kube.errors import AlreadyExists, Conflict, KubeError, NotFound, Unavailable
+from dra_driver.kube.preflight import nominates_before_binding
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Resource
 from dra_driver.model.claims.claim import ClaimRef, Object, allocation, is_in_use, results
 from dra_driver.model.errors import GcuError
@@ -37,10 +38,14 @@ logger = logging.getLogger(__name__)
 
 
 class Writer:
-    """Safe for several threads. Every write raises NotLeader when `fence` is closed."""
+    """Safe for several threads. Every write raises NotLeader when `fence` is closed.
+    `server_version` asks the API server."""
 
-    def __init__(self, api: ObjectApi, fence: Fence) -> None:
+    def __init__(
+        self, api: ObjectApi, fence: Fence, server_version: Callable[[], ServerVersion]
+    ) -> None:
         self._api = fenced(api, fence)
+        self._server_version = server_version
         self._fence = fence
         self._fenced_claims = count(1)
 
@@ -118,12 +123,19 @@ class Writer:
             case LiftGate():
                 answer = Answer(pod=self._lift_gate(command.pod))
             case ReadVolumes():
-                answer = Answer(found=tuple(node_selectors(self._api, command.pod)))
+                answer = Answer(volumes=self._read_volumes(command.pod))
             case CreateTemplate():
                 answer = Answer(found=(self._create_template(command.template),))
             case DeleteTemplate():
                 self._delete_template(command.template)
         return answer
+
+    def _read_volumes(self, pod: Object) -> PodVolumes:
+        """Volumes count as unbound only where kube-scheduler does not say that it binds them."""
+        found = read_volumes(self._api, pod)
+        if found.are_unbound and nominates_before_binding(self._server_version()):
+            return replace(found, are_unbound=False)
+        return found
 
     def _write_allocation(self, command: WriteAllocation) -> Answer:
         pod = command.pod
@@ -136,7 +148,7 @@ class Writer:
         if _version(live) != _version(pod):
             return Answer(pod=live if uid_of(live) == uid_of(pod) else None, pod_changed=True)
         answer = self.allocate(command.claims)
-        if answer.error is not None or not has_our_gate(pod):
+        if answer.error is not None or not (command.lifts_gate and has_our_gate(pod)):
             return answer
         try:
             return replace(answer, pod=self._lift_gate(pod))

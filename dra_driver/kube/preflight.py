@@ -14,6 +14,7 @@ OLDEST: Final = (1, 34)
 OLDEST_VISIBLE: Final = (1, 36)
 """The first version whose API server stores device taints and whose kube-scheduler honours them,
 without feature gates to set."""
+_OLDEST_NOMINATING: Final = (1, 35)
 
 
 def check_server(version: ServerVersion) -> None:
@@ -34,6 +35,12 @@ def check_visible(version: ServerVersion) -> None:
             "gcu-dra-controller would both allocate the devices of visible slices",
             remedy="let the chart's sliceForm be auto and run `helm upgrade`, or set it to hidden",
         )
+
+
+def nominates_before_binding(version: ServerVersion) -> bool:
+    """Whether kube-scheduler writes ``status.nominatedNodeName`` before it binds a pod with claims
+    or unbound volumes (KEP-5278, on since Kubernetes 1.35)."""
+    return (version.major, version.minor) >= _OLDEST_NOMINATING
 
 
 def serves_dra(api: Api) -> bool:

@@ -62,6 +62,9 @@ DEVICE_TAINT_RULES_V1BETA2: Final = Resource(
     "resource.k8s.io", "v1beta2", "devicetaintrules", "DeviceTaintRule", False
 )
 PODS: Final = Resource("", "v1", "pods", "Pod", True)
+# Groups of pods: v1beta1 since Kubernetes 1.37, off by default there.
+POD_GROUPS: Final = Resource("scheduling.k8s.io", "v1", "podgroups", "PodGroup", True)
+POD_GROUPS_V1BETA1: Final = Resource("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup", True)
 BINDINGS: Final = Resource("", "v1", "bindings", "Binding", True)
 NODES: Final = Resource("", "v1", "nodes", "Node", False)
 EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event", True)

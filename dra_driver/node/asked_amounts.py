@@ -12,6 +12,7 @@ from typing import Any
 
 from dra_driver.config.device_config import read_config
 from dra_driver.model.claims.amounts import config_applies, requested_amount
+from dra_driver.model.claims.capacity_requests import requested
 from dra_driver.model.claims.claim import ClaimRef, Result
 from dra_driver.model.claims.request_config import RequestConfig
 from dra_driver.model.names import CAPACITY_SIZE
@@ -22,17 +23,21 @@ def amount_objections(
 ) -> Iterator[tuple[str, str]]:
     """Why the result has another amount than the claim requests, each reason with its remedy.
 
-    Raises InvalidValue for invalid configuration of the claim.
+    Raises InvalidValue for invalid configuration of the claim, Refused for capacities that
+    contradict each other.
     """
     devices = (claim.get("spec") or {}).get("devices") or {}
     asked = RequestConfig()
     for entry in devices.get("config") or ():
         if config_applies(entry, result.request):
             asked = (read_config(entry, ref.title) or RequestConfig()).over(asked)
-    capacity = _capacity_requests(devices, result.request)
+    if not asked.amounts:
+        return
+    title = f"{ref.title}, request {result.request}"
+    capacity = requested(_form(devices, result.request), title)
     for name, amount in asked.amounts.items():
         other, granted = capacity.get(name), result.consumed.get(name)
-        if other is not None and requested_amount(str(other)) != amount:
+        if other is not None and requested_amount(other) != amount:
             yield (
                 f"its GcuConfig asks for {name} {amount}, and its capacity.requests for {other}",
                 "ask for the same amount in both, or leave one of them out",
@@ -44,15 +49,17 @@ def amount_objections(
             )
 
 
-def _capacity_requests(devices: Mapping[str, Any], request: str) -> Mapping[str, Any]:
+def _form(devices: Mapping[str, Any], request: str) -> Mapping[str, Any]:
     main, _, sub = request.partition("/")
     for entry in devices.get("requests") or ():
         if entry["name"] == main:
-            forms = [entry.get("exactly") or {}, *(entry.get("firstAvailable") or ())]
+            forms: list[Mapping[str, Any]] = [
+                entry.get("exactly") or {},
+                *(entry.get("firstAvailable") or ()),
+            ]
             for form in forms:
                 if form.get("name", "") == sub:
-                    found: Mapping[str, Any] = (form.get("capacity") or {}).get("requests") or {}
-                    return found
+                    return form
     return {}
 
 

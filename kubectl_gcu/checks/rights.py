@@ -50,6 +50,7 @@ NEEDED: Final = {
         | _rights(_DRA, "resourceclaims/status", "update")
         | _rights(_DRA, "resourceclaims/binding", "update")
         | _rights(_DRA, "resourceclaimtemplates", "get", "list", "watch", "create", "delete")
+        | _rights("scheduling.k8s.io", "podgroups", "list", "watch")
         | _rights("", "pods", "get", "list", "watch", "patch")
         | _rights("", "nodes", "list", "watch")
         | _rights("", "persistentvolumeclaims", "get")

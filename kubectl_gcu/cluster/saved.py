@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from controller.allocator.taints import with_selector
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
+    DEVICE_TAINT_RULES_V1BETA2,
     NODES,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
@@ -45,7 +47,7 @@ class SavedState:
             if resource := _READ.get(each["kind"]):
                 if resource is RESOURCE_SLICES and each.get("apiVersion") != resource.api_version:
                     raise InvalidValue(f"{path} has ResourceSlices of {each.get('apiVersion')}")
-                found[resource].append(each)
+                found[resource].append(_as_v1(each))
         if missing := [each.plural for each in _NEEDED if not found[each]]:
             always = (each for each in _READ.values() if each is not DEVICE_TAINT_RULES)
             raise InvalidValue(
@@ -63,3 +65,9 @@ class SavedState:
             if (each["metadata"]["namespace"], each["metadata"]["name"]) == (namespace, name):
                 return each
         raise NotFound(f"there is no ResourceClaimTemplate {namespace}/{name}", status=404)
+
+
+def _as_v1(each: Object) -> Object:
+    kind = DEVICE_TAINT_RULES_V1BETA2
+    is_old_rule = (each["kind"], each.get("apiVersion")) == (kind.kind, kind.api_version)
+    return with_selector(each) if is_old_rule else each

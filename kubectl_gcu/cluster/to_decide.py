@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from controller.write.volumes import node_selectors
+from controller.allocator.taints import with_selector
+from controller.write.volumes import read_volumes
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Forbidden, NotFound
 from dra_driver.kube.resources import (
@@ -44,7 +45,7 @@ def objects_to_decide(api: Api) -> tuple[dict[Resource, tuple[Object, ...]], str
 def volumes_of(api: Api, pod: Object) -> tuple[Sequence[Object], str]:
     """Node selectors of the pod's volumes."""
     try:
-        return node_selectors(api, pod), ""
+        return read_volumes(api, pod).selectors, ""
     except Forbidden:
         return (), (
             "you may not get the pod's persistentvolumeclaims and their persistentvolumes: nodes "
@@ -53,10 +54,11 @@ def volumes_of(api: Api, pod: Object) -> tuple[Sequence[Object], str]:
 
 
 def taint_rules(api: Api) -> tuple[tuple[Object, ...], str]:
-    """The DeviceTaintRules, none where the server has no such kind (1.36 has it off)."""
+    """The DeviceTaintRules as v1 writes them, none where the server has no such kind (1.36 has it
+    off)."""
     for resource in (DEVICE_TAINT_RULES, DEVICE_TAINT_RULES_V1BETA2):
         try:
-            return tuple(api.list(resource).items), ""
+            rules = api.list(resource).items
         except NotFound:
             continue
         except Forbidden:  # the answer for a kind that the server does not have, too
@@ -67,4 +69,7 @@ def taint_rules(api: Api) -> tuple[tuple[Object, ...], str]:
                 f"you may not list {resource.plural} in the whole cluster: devices that one of "
                 "them taints count as free"
             )
+        if resource is DEVICE_TAINT_RULES_V1BETA2:
+            rules = tuple(map(with_selector, rules))
+        return tuple(rules), ""
     return (), ""

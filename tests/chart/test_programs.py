@@ -112,6 +112,12 @@ def test_the_values_are_the_programs_defaults(helm: Helm, program: str) -> None:
         ("agent", {"agent": {"registrationTimeout": 1000000}}, "registration_timeout", 1e6),
         ("agent", {"agent": {"errorLimit": 1000000}}, "error_limit", 1000000),
         ("agent", {"agent": {"evictOn": ["lost", "rma"]}}, "evict_on", "lost,rma"),
+        (
+            "controller",
+            {"controller": {"ignoredClaimFields": ["score", "derivedAttributes"]}},
+            "ignored_claim_fields",
+            "score,derivedAttributes",
+        ),
         ("controller", {"logLevel": "debug"}, "log_level", "debug"),
         ("controller", {"logFormat": "json"}, "log_format", "json"),
         ("controller", {"controller": {"advanced": {"leaseDuration": 20}}}, "lease_duration", 20.0),

@@ -51,6 +51,10 @@ def test_the_chart_has_nothing_to_complain_about(helm: Helm) -> None:
         ({"agent": {"presenceInterval": "5s"}}, "at '/agent/presenceInterval': got string, want"),
         ({"simulation": {"machine": "s60"}}, "value must be one of 'mixed-t20', 's60-4'"),
         ({"simulation": {"nodes": {"Node 1": "s60-4"}}}, "'Node 1' not allowed"),
+        (
+            {"controller": {"ignoredClaimFields": ["a,b"]}},
+            "at '/controller/ignoredClaimFields/0': 'a,b' does not match",
+        ),
         ({"ownDeviceClasses": ["Mine"]}, "at '/ownDeviceClasses/0': 'Mine' does not match"),
         ({"vendorRuntime": {"policies": True}}, "additional properties 'policies' not allowed"),
         ({"vendorRuntime": {"policy": "yes"}}, "at '/vendorRuntime/policy': got string, want"),

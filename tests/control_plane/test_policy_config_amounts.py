@@ -45,12 +45,15 @@ def config(*requests: str, **amounts: Any) -> Object:
     }
 
 
-def shares(amount: int | str | None, name: str | None = None) -> Object:
+def shares(amount: int | str | None, name: str | None = None, *, full: int = 0) -> Object:
+    """A form that asks for slices; for `full` by the full name of the capacity."""
     found: Object = {"deviceClassName": CLASS_SHARED}
     if name is not None:
         found["name"] = name
     if amount is not None:
         found["capacity"] = {"requests": {"slices": str(amount)}}
+    if full:
+        found.setdefault("capacity", {"requests": {}})["requests"][f"{DRIVER}/slices"] = str(full)
     return found
 
 
@@ -93,6 +96,24 @@ ALTERNATIVES: Object = {"firstAvailable": [shares(2, "two"), shares(1, "one")]}
         pytest.param(claim(config("gcu", slices=2), gcu=TWO), False, id="by the request's name"),
         pytest.param(claim(config(slices=3), gcu=TWO), True, id="different amounts"),
         pytest.param(claim(config(size=2), gcu=TWO), True, id="the amount of another mode"),
+        pytest.param(
+            claim(config(slices=2), gcu={"exactly": shares(None, full=2)}),
+            False,
+            id="by the full name",
+        ),
+        pytest.param(
+            claim(config(slices=2), gcu={"exactly": shares(2, full=2)}), False, id="by both names"
+        ),
+        pytest.param(
+            claim(config(slices=2), gcu={"exactly": shares(None, full=3)}),
+            True,
+            id="another amount by the full name",
+        ),
+        pytest.param(
+            claim(config(slices=2), gcu={"exactly": shares(2, full=3)}),
+            True,
+            id="another amount by one of both names",
+        ),
         pytest.param(
             claim(config("gcu", slices=2), gcu=TWO, other={"exactly": shares(1)}),
             False,

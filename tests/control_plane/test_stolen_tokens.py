@@ -184,7 +184,7 @@ def test_the_controller_does_its_work(api: Client, controller: Stage) -> None:
     fence = Fence(lambda: 0.0)
     fence.open_until(1.0, "term")
     fence.accept()
-    writer = Writer(controller.thief, fence)
+    writer = Writer(controller.thief, fence, controller.thief.server_version)
     writer.write_term(controller.claim("worked"), "term")
     planned = controller.claim("worked") | {"status": {"allocation": allocated(DRIVER)}}
     assert writer.allocate([planned]).error is None

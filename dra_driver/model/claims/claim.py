@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from dra_driver.model.claims.amounts import configured_consumption
+from dra_driver.model.claims.capacity_requests import by_short_name
 from dra_driver.model.names import DRIVER
 
 Object = dict[str, Any]
@@ -50,9 +51,9 @@ class Result:
     """One entry of ``status.allocation.devices.results``.
 
     ``request`` is the request's name, or ``request/subrequest`` where a first-available request
-    was served. ``consumed`` maps a capacity to the quantity as written, and is empty for a device
-    that is not shared. ``share_id`` is None for such a device, and for all devices where the API
-    server drops it (before Kubernetes 1.36).
+    was served. ``consumed`` maps a capacity (`capacity_name`) to the quantity as written, and is
+    empty for a device that is not shared. ``share_id`` is None for such a device, and for all
+    devices where the API server drops it (before Kubernetes 1.36).
     """
 
     request: str
@@ -91,7 +92,7 @@ def all_results(claim: Mapping[str, Any]) -> Iterator[Result]:
             pool=entry["pool"],
             device=entry["device"],
             share_id=entry.get("shareID"),
-            consumed=entry.get("consumedCapacity") or _configured(entry, config),
+            consumed=by_short_name(entry.get("consumedCapacity") or _configured(entry, config)),
             admin_access=bool(entry.get("adminAccess", False)),
         )
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from controller.cache.claims import MANAGER
-from dra_driver.kube.api import NOTHING, Listing
+from dra_driver.kube.api import NOTHING, Listing, ServerVersion
 from dra_driver.kube.decode import WHOLE, Decoder
 from dra_driver.kube.encode import encode
 from dra_driver.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
@@ -35,6 +35,10 @@ class FakeApi:
         self.after_list: Callable[[], object] = lambda: None
         self.lists: list[str] = []
         self.version = 100
+        self.minor = 36
+
+    def server_version(self) -> ServerVersion:
+        return ServerVersion(1, self.minor)
 
     def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
         self.reads.append(f"{resource.plural} {name}")

@@ -166,15 +166,6 @@ def test_the_nominated_node_comes_first() -> None:
     assert world.node_of("c") == "b"
 
 
-def test_a_claim_that_the_pod_names_twice_is_allocated_once() -> None:
-    world = World()
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    twice = pod("p", "c")
-    twice["spec"]["resourceClaims"].append({"name": "again", "resourceClaimName": "c"})
-    world.put(PODS, twice)
-    assert world.run_until_idle() == ["c", "c status"]
-
-
 @pytest.mark.parametrize("change", ["labels", "taints", "unschedulable", "Ready", "gone"])
 def test_a_node_that_changes_is_filtered_again(change: str) -> None:
     """What is remembered of the nodes that fit is forgotten."""

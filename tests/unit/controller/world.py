@@ -24,6 +24,7 @@ from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
     NODES,
+    POD_GROUPS,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
@@ -111,6 +112,8 @@ class World:
         api: FakeApi | None = None,
         policy: Policy = POLICY,
         allocator: str = ALLOCATOR_CONTROLLER,
+        scheduler_names: str = "",
+        draw: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self.time = 1000.0
         self.check_seconds = 0.0  # seconds that pass with each check of a decision's allowance
@@ -129,6 +132,7 @@ class World:
                     "pack_nodes": policy.nodes,
                     "pack_cards": policy.cards,
                     "allocator": allocator,
+                    "scheduler_names": scheduler_names,
                 }
             ),
             cast("Api", self.api),
@@ -140,7 +144,7 @@ class World:
             selectors=_SELECTORS,
             clock=self.clock,
             now=lambda: datetime(2026, 1, 2, tzinfo=UTC),
-            draw=lambda: 0.0,
+            draw=draw,
         )
         self.queue, self.backoff = context.queue, context.backoff
         if slices is None:
@@ -155,6 +159,7 @@ class World:
             (NODES, [node("a"), node("b")]),
             (RESOURCE_CLAIM_TEMPLATES, []),
             (RESOURCE_CLAIMS, []),
+            (POD_GROUPS, []),
             (PODS, []),
         ):
             if resource in listed:

@@ -24,6 +24,9 @@ class Told:
     def on_replace(self, items: Sequence[Object]) -> None:
         self.lines.append("replace " + " ".join(each["metadata"]["name"] for each in items))
 
+    def on_not_served(self) -> None:
+        self.lines.append("not served")
+
     def on_event(self, change: Change, obj: Object) -> None:
         self.lines.append(f"{change} {obj['metadata']['name']}")
 

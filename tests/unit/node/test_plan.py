@@ -111,18 +111,20 @@ def test_what_was_granted_where_the_server_drops_shares(
     assert len({each.cdi_name for each in holds}) == len(holds)
 
 
-def asking(capacity: str | None, configured: int, granted: str, *, drs: bool = False) -> Any:
+def asking(
+    capacity: str | None, configured: int, granted: str, *, drs: bool = False, domain: str = ""
+) -> Any:
     """A claim that asks `capacity` in its request and what is `configured` besides."""
     name = "size" if drs else "slices"
     device = "drs-0000-0d-00-0" if drs else "shared-0000-0d-00-0"
     exactly = {"deviceClassName": "x"} | (
-        {} if capacity is None else {"capacity": {"requests": {name: capacity}}}
+        {} if capacity is None else {"capacity": {"requests": {domain + name: capacity}}}
     )
     devices = {
         "requests": [{"name": "gcu", "exactly": exactly}],
         "config": [amount("gcu", **{name: configured})],
     }
-    share = result(device, shareID="a", consumedCapacity={name: granted})
+    share = result(device, shareID="a", consumedCapacity={domain + name: granted})
     return claim("one", share) | {"spec": {"devices": devices}}
 
 
@@ -130,6 +132,7 @@ def asking(capacity: str | None, configured: int, granted: str, *, drs: bool = F
     "object_",
     [
         pytest.param(asking("2", 2, "2"), id="both forms"),
+        pytest.param(asking("2", 2, "2", domain="gcu.enflame.com/"), id="by the full name"),
         pytest.param(asking(None, 2, "2"), id="one form"),
         pytest.param(asking("2", 2, "3", drs=True), id="a size is rounded up"),
     ],
@@ -145,6 +148,11 @@ def test_forms_that_agree(object_: dict[str, Any]) -> None:
             asking("3", 2, "3"),
             "its GcuConfig asks for slices 2, and its capacity.requests for 3; ask for the same",
             id="two forms",
+        ),
+        pytest.param(
+            asking("3", 2, "3", domain="gcu.enflame.com/"),
+            "its GcuConfig asks for slices 2, and its capacity.requests for 3; ask for the same",
+            id="two forms, by the full name",
         ),
         pytest.param(
             asking(None, 2, "1"),

@@ -12,9 +12,17 @@ from tests.unit.controller.allocator.build import claim, first_available, reques
 OPAQUE = {"opaque": {"driver": "nic.example.com", "parameters": {}}}
 REFUSED = {
     "an unknown form": ({"name": "r"}, "an unknown form of request is not supported"),
+    "another form": (
+        {"name": "r", "deviceClassName": "gcu.enflame.com", "count": 1},  # of v1beta1
+        "an unknown form of request (count, deviceClassName) is not supported; use exactly",
+    ),
+    "two forms": (
+        request() | {"firstAvailable": [{"name": "s", "deviceClassName": "gcu.enflame.com"}]},
+        "request gcu: exactly together with firstAvailable is not supported",
+    ),
     "an unknown mode": (request(allocationMode="Most"), "allocationMode Most is not supported"),
     "an unknown selector": (
-        request(selectors=[{"jsonPath": "x"}]),
+        request(selectors=[{}]),
         "a selector that is not CEL is not supported",
     ),
     "no such class": (
@@ -35,7 +43,14 @@ def test_refused_by_name(entry: Object, words: str) -> None:
 
 def test_an_unknown_constraint_is_refused() -> None:
     with pytest.raises(Refused, match="a constraint of an unknown form is not supported"):
-        parse_claim(claim("c", constraints=[{"nearAttribute": "x"}]), state([]).classes)
+        parse_claim(claim("c", constraints=[{"requests": ["gcu"]}]), state([]).classes)
+
+
+def test_a_constraint_of_two_kinds_is_refused() -> None:
+    """The API server takes it, and kube-scheduler 1.37.1 drops the second kind."""
+    both = {"matchAttribute": "gcu.enflame.com/card", "distinctAttribute": "gcu.enflame.com/model"}
+    with pytest.raises(Refused, match="a constraint with matchAttribute and distinctAttribute"):
+        parse_claim(claim("c", constraints=[both]), state([]).classes)
 
 
 @pytest.mark.parametrize(

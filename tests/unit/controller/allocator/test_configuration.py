@@ -253,6 +253,22 @@ def test_forms_that_differ_are_refused() -> None:
         parse_claim(both, CLASSES)
 
 
+def test_a_capacity_has_a_full_name_too() -> None:
+    """As from Kubernetes 1.38 on kube-scheduler takes it (kubernetes#142202)."""
+    full = request(cls=SHARED, capacity={"gcu.enflame.com/slices": "3"})
+    short = request(cls=SHARED, capacity={"slices": "3"})
+    parsed = [parse_claim(claim("c", [each]), CLASSES) for each in (full, short)]
+    assert parsed[0].shape == parsed[1].shape
+    with pytest.raises(Refused, match=r"its GcuConfig asks for slices 2, and its .* for 3"):
+        parse_claim(claim("c", [full], config=[asks("gcu", slices=2)]), CLASSES)
+
+
+def test_a_capacity_of_another_domain_is_refused() -> None:
+    foreign = claim("c", [request(cls=SHARED, capacity={"a/b/c": "3"})])
+    with pytest.raises(Refused, match=r"claim default/c, request gcu: no device .* a/b/c"):
+        parse_claim(foreign, CLASSES)
+
+
 def test_an_amount_in_a_class_is_refused() -> None:
     classes = CLASSES | {SHARED: device_class(SHARED, "shared", config=[asks(slices=2)])}
     with pytest.raises(Refused, match=f"the DeviceClass {SHARED} asks for slices"):

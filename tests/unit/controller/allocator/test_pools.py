@@ -126,7 +126,7 @@ def test_devices_of_a_hidden_slice_have_taints_and_shares(healthy: bool, served:
     taints = [TAINT] if healthy else [TAINT, UNHEALTHY]
     hidden = hide(device("shared", 1, taints=taints))
     slices = [resource_slice("a", [hidden], nodeSelector=EVERYWHERE)]
-    wanted = request(cls="shared-gcu.enflame.com", slices="2")
+    wanted = request(cls="shared-gcu.enflame.com", capacity={"slices": "2"})
     outcome = decide(slices, [], claim("c", [wanted]))
     refusal = "1 card: 1 unhealthy; 1 requested"
     assert outcome == (("a", ["shared-0000-01"]) if served else refusal)

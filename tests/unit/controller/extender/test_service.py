@@ -102,6 +102,15 @@ def test_nobody_is_preempted_for_a_card(world: World) -> None:
     assert len(world.waiting) == 0
 
 
+def test_a_node_that_needs_no_victims(world: World) -> None:
+    """From Kubernetes 1.38 on kube-scheduler also names nodes where nobody must go."""
+    world.found.put_node(node("full", card(1, Mode.SHARED, hold("low", 6))))
+    found = world.call(
+        "preempt", Pod=pod("high", {SHARED: 4}), NodeNameToMetaVictims={"full": {}, "m": None}
+    )
+    assert found == {"NodeNameToMetaVictims": {"m": {"Pods": []}}}
+
+
 def test_a_node_that_did_not_admit_a_pod_is_no_place_for_the_next_one(world: World) -> None:
     world.refusals.record_rejection(of_workload("w", SMALL), "n")
     asked = {"Pod": of_workload("w", SMALL), "NodeNames": ["n", "m"]}

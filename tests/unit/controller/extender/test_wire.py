@@ -16,11 +16,13 @@ from controller.extender.wire import (
     render_error,
     render_filtered,
     render_scores,
+    render_victims,
 )
 from dra_driver.model.errors import InvalidValue
 from tests.unit.controller.extender.build import SHARED, pod
 
 POD = pod("a", {SHARED: 1})
+VICTIMS = {"Pods": [{"UID": "low"}], "NumPDBViolations": 1}
 
 
 def test_a_question_has_a_pod_and_names_of_nodes() -> None:
@@ -73,14 +75,48 @@ def test_a_bind_names_one_very_pod_and_a_node() -> None:
         (parse_preemption, {"Pod": POD, "NodeNameToVictims": {}}, "nodeCacheCapable: true"),
         (parse_preemption, {"NodeNameToMetaVictims": {}}, "as ExtenderPreemptionArgs has it"),
         (parse_preemption, {"Pod": POD, "NodeNameToMetaVictims": []}, "victims of no nodes"),
+        (
+            parse_preemption,
+            {"Pod": POD, "NodeNameToMetaVictims": {"n": ["low"]}},
+            "victims of node n are no object",
+        ),
     ],
-    ids=["whole nodes", "no pod", "a list", "no node", "whole victims", "no pod to", "no nodes"],
+    ids=[
+        "whole nodes",
+        "no pod",
+        "a list",
+        "no node",
+        "whole victims",
+        "no pod to",
+        "no nodes",
+        "a list of victims",
+    ],
 )
 def test_what_is_no_call_of_the_protocol(
     parse: Callable[[bytes], object], body: object, words: str
 ) -> None:
     with pytest.raises(InvalidValue, match=words):
         parse(json.dumps(body).encode())
+
+
+NO_VICTIMS: dict[str, object] = {
+    "no field": {},
+    "null pods": {"Pods": None, "NumPDBViolations": 0},
+    "no pods": {"Pods": []},
+    "null": None,
+}
+
+
+@pytest.mark.parametrize("victims", NO_VICTIMS.values(), ids=NO_VICTIMS)
+def test_a_node_may_have_no_victims(victims: object) -> None:
+    """From Kubernetes 1.38 on: the pod fits there as it is (kubernetes#135486). A null in the
+    answer would end kube-scheduler, which reads the fields of each (`convertToVictims`)."""
+    body = json.dumps({"Pod": POD, "NodeNameToMetaVictims": {"n": victims, "m": VICTIMS}}).encode()
+    found = parse_preemption(body).victims
+    assert found["m"] == VICTIMS
+    answer = json.loads(render_victims(found))["NodeNameToMetaVictims"]
+    assert answer["m"] == VICTIMS
+    assert answer["n"]["Pods"] == []
 
 
 def test_a_pod_may_be_nested_deeper_than_python_reads() -> None:

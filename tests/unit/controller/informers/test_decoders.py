@@ -22,14 +22,18 @@ from controller.legacy_resources.foreign_resources import foreign_resources
 from controller.reconcile.templates import is_ours
 from dra_driver.config.device_config import amount_entry
 from dra_driver.kube.resources import (
+    DEVICE_TAINT_RULES,
+    DEVICE_TAINT_RULES_V1BETA2,
     NODES,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
+    Resource,
 )
 from dra_driver.model.claims.claim import ClaimRef, Object, all_results, reserved_for
 from dra_driver.model.names import ANNOTATION_CARDS, RESOURCE_WHOLE
+from tests.unit.controller.allocator.build import taint_rule
 from tests.unit.controller.informers.decoded import View, decoded
 
 
@@ -191,3 +195,20 @@ def test_what_is_not_read_is_not_kept(kind: Any, obj: Object, gone: list[str]) -
     kept, said = json.dumps(dict(decoded(kind, obj))), json.dumps(obj)
     assert [each for each in gone if each in kept] == []
     assert [each for each in gone if each not in said] == []
+
+
+@pytest.mark.parametrize(
+    ("version", "selector", "decoded_as"),
+    [
+        pytest.param(DEVICE_TAINT_RULES, None, None, id="1.37, none"),
+        pytest.param(DEVICE_TAINT_RULES, {}, {}, id="1.37, an empty one"),
+        pytest.param(DEVICE_TAINT_RULES_V1BETA2, None, {}, id="1.36, none"),
+        pytest.param(DEVICE_TAINT_RULES_V1BETA2, {"pool": "p"}, {"pool": "p"}, id="1.36, a pool"),
+    ],
+)
+def test_the_version_of_a_taint_rule_says_what_a_missing_selector_selects(
+    version: Resource, selector: Object | None, decoded_as: Object | None
+) -> None:
+    """As kube-scheduler of the server's version has it."""
+    rule = taint_rule("r", selector, {"key": "a/b", "effect": "NoSchedule"})
+    assert decoded(version, rule)["spec"].get("deviceSelector") == decoded_as

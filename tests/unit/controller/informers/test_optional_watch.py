@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import cast
 
 import pytest
 
 from controller.informers.optional_watch import RETRY, OptionalReflector
 from dra_driver.kube.api import Api, Listing
+from dra_driver.kube.decode import WHOLE, Decoder, Typed
 from dra_driver.kube.errors import Forbidden, KubeError, NotFound, Unavailable
 from dra_driver.kube.resources import (
     DEVICE_TAINT_RULES,
@@ -32,9 +34,11 @@ class Versions:
         self.answers = answers
         self.watches: list[FakeWatch | KubeError] = []
         self.calls: list[str] = []
+        self.decoders: list[Decoder] = []
 
-    def list(self, resource: Resource, **_: object) -> Listing:
+    def list(self, resource: Resource, *, decoder: Decoder = WHOLE, **_: object) -> Listing:
         self.calls.append(f"list {resource.version}")
+        self.decoders.append(decoder)
         answer = self.answers.get(resource.version, NotFound("no such kind"))
         if isinstance(answer, KubeError):
             raise answer
@@ -53,7 +57,12 @@ def listing(*names: str) -> Listing:
 
 
 def run(
-    api: Versions, told: Told, *, budget: float, after: Callable[[], None] = lambda: None
+    api: Versions,
+    told: Told,
+    *,
+    budget: float,
+    after: Callable[[], None] = lambda: None,
+    decoders: Mapping[Resource, Decoder] = MappingProxyType({}),
 ) -> tuple[OptionalReflector, Time]:
     """`after` happens during the first wait."""
     time = Time(budget)
@@ -68,6 +77,7 @@ def run(
         cast("Api", api),
         BOTH,
         told,
+        decoders=decoders,
         backoff=Backoff(first=0.5, longest=30.0, draw=lambda: 0.0),
         wait=wait,
         clock=lambda: time.now,
@@ -90,7 +100,7 @@ def test_a_refused_kind_has_no_objects_and_costs_few_requests(
     caplog.set_level(logging.INFO)
     api, told = Versions(v1=error, v1beta2=error), Told()
     reflector, time = run(api, told, budget=3600.0)
-    assert told.lines == ["replace "]
+    assert told.lines == ["not served"]
     assert reflector.synced.is_set()
     assert set(time.waits) == {RETRY}
     assert len(api.calls) == 2 * 3600 / RETRY
@@ -100,23 +110,44 @@ def test_a_refused_kind_has_no_objects_and_costs_few_requests(
 
 def test_the_first_version_that_is_served_is_followed() -> None:
     api, told = Versions(v1beta2=listing("a")), Told()
-    api.watches = [FakeWatch([added("b", 11)])]
+    api.watches = [FakeWatch([added("b", 11)], Unavailable("the connection broke"))]
     run(api, told, budget=0.1)
     assert told.lines == ["replace a", "ADDED b"]
     assert api.calls[:3] == ["list v1", "list v1beta2", "watch v1beta2 10"]
 
 
+def test_each_version_is_decoded_in_its_own_way() -> None:
+    older = Typed({"metadata": {"name": str}})
+    api, told = Versions(v1beta2=listing("a")), Told()
+    run(api, told, budget=0.1, decoders={DEVICE_TAINT_RULES_V1BETA2: older})
+    assert api.decoders == [WHOLE, older]
+
+
+def test_a_newer_version_is_asked_for_whenever_a_watch_of_an_older_one_has_ended() -> None:
+    """An upgraded server may serve the older one on."""
+    api, told = Versions(v1beta2=listing("a")), Told()
+
+    class EndsByUpgrade(FakeWatch):
+        def close(self) -> None:
+            api.answers.update(v1=Listing((pod("c", 11),), "11"))
+
+    api.watches = [EndsByUpgrade([added("b", 11)]), FakeWatch([added("d", 12)])]
+    run(api, told, budget=0.1)
+    assert told.lines == ["replace a", "ADDED b", "replace c", "ADDED d"]
+    assert api.calls[2:5] == ["watch v1beta2 10", "list v1", "watch v1 11"]
+
+
 def test_a_kind_is_followed_once_the_server_serves_it() -> None:
     api, told = Versions(), Told()
     run(api, told, budget=RETRY + 0.1, after=lambda: api.answers.update(v1=listing("a")))
-    assert told.lines == ["replace ", "replace a"]
+    assert told.lines == ["not served", "replace a"]
 
 
 def test_a_kind_that_is_refused_later_has_no_objects_any_more() -> None:
     api, told = Versions(v1=listing("a")), Told()
     api.watches = [Forbidden("may not watch")]
     run(api, told, budget=RETRY, after=lambda: api.answers.update(v1=Forbidden("may not list")))
-    assert told.lines == ["replace a", "replace "]
+    assert told.lines == ["replace a", "not served"]
 
 
 def test_nothing_is_told_before_the_server_has_answered() -> None:

@@ -13,7 +13,7 @@ from controller.cache import nodes, pods
 from controller.cache.keys import uid_of
 from controller.cache.node_resources import pod_requests
 from controller.informers.decoders import decoders
-from controller.write.volumes import node_selectors
+from controller.write.volumes import read_volumes
 from dra_driver.kube.api import Api
 from dra_driver.kube.encode import encode
 from dra_driver.kube.resources import PODS
@@ -105,7 +105,7 @@ class _Volumes:
 def volumes(pod: Object) -> object:
     api: Any = _Volumes()
     found: Api = api
-    return node_selectors(found, pod)
+    return read_volumes(found, pod)
 
 
 def uses(pod: Object) -> object:

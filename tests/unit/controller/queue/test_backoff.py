@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from controller.cache.keys import Key, Subject
-from controller.queue.backoff import BackoffReason, BackoffState, KeyBackoff
+from controller.queue.backoff import Allocated, BackoffReason, BackoffState, KeyBackoff
 
+FULL = "Unschedulable", "0/3 nodes are available"
 POD, OTHER = (Key(Subject.POD, "default", name) for name in "pq")
 
 
@@ -62,15 +63,17 @@ def test_a_released_claim_is_left_alone_for_a_while() -> None:
 def test_an_allocation_ends_the_record_of_a_release() -> None:
     known = memory()
     known.record_release("c", 10.0)
-    known.record_allocation("p", ["c"], 16.0, "full")
+    assert known.last_allocated("p") is None
+    known.record_allocation("p", ["c"], Allocated(16.0, FULL))
     assert not known.was_released("c")
-    assert known.allocated_at("p", 99.0, None) == (16.0, "full")
+    assert known.allocated("p", Allocated(99.0, None)) == Allocated(16.0, FULL)
+    assert known.last_allocated("p") == 16.0
 
 
 def test_an_allocation_from_before_a_restart_counts_from_now() -> None:
     known = memory()
-    assert known.allocated_at("p", 7.0, "full") == (7.0, "full")
-    assert known.allocated_at("p", 9.0, None) == (7.0, "full")
+    assert known.allocated("p", Allocated(7.0, FULL)) == Allocated(7.0, FULL)
+    assert known.allocated("p", Allocated(9.0, None)) == Allocated(7.0, FULL)
 
 
 def test_a_failed_node_is_avoided_longer_each_time() -> None:

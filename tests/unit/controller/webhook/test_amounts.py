@@ -62,6 +62,11 @@ CASES = {
         [],
         [entry("a", slices=2)],
     ),
+    "by the full name": Case(
+        [exactly("a", CLASS_SHARED, **{f"{DRIVER}/slices": "2"})],
+        [],
+        [entry("a", slices=2)],
+    ),
     "a size": Case([exactly("a", CLASS_DRS, size="3")], [], [entry("a", size=3)]),
     "a class of one's own": Case([exactly("a", OWN, slices="2")], [], [entry("a", slices=2)]),
     "another spelling": Case(
@@ -166,6 +171,18 @@ REFUSED = {
         [],
         Refused,
         "request a: the capacity memory cannot be requested here.*; select devices by their attr",
+    ),
+    "two amounts of one capacity": (
+        [exactly("a", CLASS_SHARED, **{"slices": "2", f"{DRIVER}/slices": "3"})],
+        [],
+        Refused,
+        "ResourceClaim c, request a: it asks for slices 2 and for gcu.enflame.com/slices 3",
+    ),
+    "another domain's capacity": (
+        [exactly("a", CLASS_SHARED, **{"a/b/c": "2"})],
+        [],
+        Refused,
+        "ResourceClaim c, request a: no device of gcu.enflame.com has the capacity a/b/c",
     ),
     "no quantity": (
         [exactly("a", CLASS_SHARED, slices="few")],

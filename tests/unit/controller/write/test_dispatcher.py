@@ -255,7 +255,7 @@ def test_stop_waits_for_commands_in_flight_but_not_for_ever() -> None:
     fence = Fence(lambda: 0.0)
     fence.open_until(1.0, "1")
     fence.accept()
-    writer = Writer(cast("Api", api), fence)
+    writer = Writer(cast("Api", api), fence, api.server_version)
     dispatcher = WriteDispatcher(ThreadPoolExecutor(1), writer, events.put, limit=1)
     command = FenceClaim(key=Key.of_claim(found), claims=(found,))
     dispatcher.dispatch(command)

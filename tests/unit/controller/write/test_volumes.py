@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from controller.write.volumes import LIFE, MOST_READ, node_selectors
+from controller.write.volumes import LIFE, MOST_READ, PodVolumes, read_volumes
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Unavailable
 from dra_driver.kube.resources import (
@@ -174,14 +174,15 @@ def test_selectors(
     world = World()
     world.put_unseen(PERSISTENT_VOLUMES, bound)
     world.put_unseen(PERSISTENT_VOLUME_CLAIMS, volume(name=name) | {"spec": {"volumeName": "v"}})
-    found = node_selectors(cast("Api", world.api), pod("p", volumes=volumes))
-    assert found == selectors
+    found = read_volumes(cast("Api", world.api), pod("p", volumes=volumes))
+    assert list(found.selectors) == selectors
 
 
 def test_an_unbound_claim_ties_to_nothing() -> None:
     world = World()
     world.put_unseen(PERSISTENT_VOLUME_CLAIMS, volume(name="data"))
-    assert node_selectors(cast("Api", world.api), pod("p", volumes=BY_CLAIM)) == []
+    found = read_volumes(cast("Api", world.api), pod("p", volumes=BY_CLAIM))
+    assert found == PodVolumes(are_unbound=True)
 
 
 def test_of_a_pod_with_thousands_of_volumes_a_few_are_read() -> None:

@@ -81,6 +81,11 @@ def test_a_share_of_a_request_with_alternatives() -> None:
     assert (found.main_request, found.admin_access) == ("gcu", True)
 
 
+def test_consumed_capacities_have_their_short_names() -> None:
+    (found,) = results(claim(SHARE | {"consumedCapacity": {"gcu.enflame.com/slices": "2"}}))
+    assert found.consumed == {"slices": "2"}
+
+
 @pytest.mark.parametrize(
     "unallocated",
     [

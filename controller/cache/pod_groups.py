@@ -1,0 +1,212 @@
+"""Groups of pods (scheduling.k8s.io, PodGroup): how many members are there, and how many are
+served.
+
+kube-scheduler tries a group as one (1.37.1, backend/queue/scheduling_queue.go,
+plugins/gangscheduling): none of its pods while one of them has a scheduling gate, while the
+PodGroup does not exist, or while a gang has fewer than ``minCount`` pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from controller.cache import pods
+from controller.cache.keys import Key, Subject, uid_of
+from dra_driver.model.claims.claim import Object
+
+Name = str  # namespace/name
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What is bound or released as one: a pod, or the waiting members of a gang. `is_complete`: so
+    many of them have their devices that kube-scheduler can bind it."""
+
+    uid: str
+    pods: Sequence[Object]
+    is_complete: bool = True
+
+
+class Member(Enum):
+    """What a pod is for its group. A pod that has ended, or is being deleted and was not bound, is
+    no member."""
+
+    HELD = "held by a scheduling gate that is not ours"
+    INCOMPLETE = "lacks a claim"
+    COMPLETE = "has all its claims"
+    BOUND = "bound"
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroup:
+    """A group at this moment. `min_count` is 0 unless it is a gang. `complete` members are bound or
+    have all their claims; `served` ones are bound or have devices for all claims of ours."""
+
+    name: Name
+    uid: str
+    exists: bool
+    min_count: int
+    complete: int
+    held: int
+    served: int
+
+    @property
+    def is_gang(self) -> bool:
+        return self.min_count > 0
+
+    def waits_for(self) -> str | None:
+        """What the group lacks before kube-scheduler would try it; None if it lacks nothing."""
+        if not self.exists:
+            return f"PodGroup {self.name} does not exist. Create it, or make the pod without it"
+        if self.held:
+            return (
+                f"a pod of PodGroup {self.name} is held by a scheduling gate, and kube-scheduler "
+                "waits with the whole group. Nothing is allocated before that gate is removed"
+            )
+        if self.complete < self.min_count:
+            return (
+                f"PodGroup {self.name} needs {self.min_count} pods with their claims, and "
+                f"{self.complete} {'is' if self.complete == 1 else 'are'} there. Nothing is "
+                "allocated before that, as kube-scheduler binds none of them"
+            )
+        return None
+
+    def may_be_ungated(self) -> bool:
+        """Whether our gates are lifted: one member of a Basic group is served, or as many members
+        of a gang as kube-scheduler binds together."""
+        return self.waits_for() is None and self.served >= max(1, self.min_count)
+
+
+@dataclass(slots=True)
+class _Group:
+    obj: Object | None = None
+    members: dict[Name, Member] = field(default_factory=dict)
+    served: set[Name] = field(default_factory=set)  # those that are not bound
+    phase: tuple[bool, bool, bool] | None = None  # when its members were woken last
+
+
+class PodGroups:
+    """All groups, by name. One thread uses it.
+
+    `is_followed`: the API server serves PodGroups and lets us list them. Without that a pod that
+    names a group is like any other pod.
+    """
+
+    def __init__(self) -> None:
+        self._is_followed = False
+        self._groups: dict[Name, _Group] = {}
+        self._group_of: dict[Name, Name] = {}  # by the pod's name
+        self._changed: set[Name] = set()
+
+    def follow(self, *, is_served: bool) -> None:
+        """The groups were listed, or cannot be."""
+        if is_served is not self._is_followed:
+            self._is_followed = is_served
+            self._changed |= self._groups.keys()
+
+    def set_group(self, name: Name, obj: Object | None) -> None:
+        """The PodGroup as it is now; None if it was deleted."""
+        self._groups.setdefault(name, _Group()).obj = obj
+        self._on_changed(name)
+
+    def set_pod(self, name: Name, pod: Object | None, *, has_claims: bool) -> None:
+        """The pod as it is now; None if it was deleted. `has_claims`: all its claims exist."""
+        group = None if pod is None else pods.group_name(pod)
+        member = None if pod is None or group is None else _member(pod, has_claims=has_claims)
+        before = self._group_of.pop(name, None)
+        if before is not None and (before != group or member is None):
+            self._groups[before].members.pop(name, None)
+            self._groups[before].served.discard(name)
+            self._on_changed(before)
+        if group is None or member is None:
+            return
+        self._group_of[name] = group
+        found = self._groups.setdefault(group, _Group())
+        if found.members.get(name) is not member:
+            found.members[name] = member
+            if member is not Member.COMPLETE:
+                found.served.discard(name)
+            self._on_changed(group)
+
+    def is_member(self, name: Name) -> bool:
+        """Whether the pod of that name is a member of any group."""
+        return name in self._group_of
+
+    def set_served(self, pod: Object, *, is_served: bool) -> None:
+        """Whether the pod, which is not bound, has devices for all its claims of ours."""
+        name = _name(pod)
+        group = self._group_of.get(name)
+        if group is None or (name in self._groups[group].served) is is_served:
+            return
+        served = self._groups[group].served
+        served.add(name) if is_served else served.discard(name)
+        self._on_changed(group)
+
+    def group_of(self, pod: Object) -> PodGroup | None:
+        """The pod's group; None for a pod without one."""
+        name = pods.group_name(pod)
+        return None if name is None or not self._is_followed else self._view(name)
+
+    def waiting_members(self, group: Name) -> list[Key]:
+        """The members that are not bound."""
+        found = self._groups.get(group)
+        members = {} if found is None else found.members
+        return [_key(name) for name, each in sorted(members.items()) if each is not Member.BOUND]
+
+    def wake(self) -> Iterator[Key]:
+        """The waiting members of groups that may do now what they could not do at the last call,
+        or the reverse."""
+        changed, self._changed = self._changed, set()
+        for name in sorted(changed):
+            found = self._groups.get(name)
+            if found is None:
+                continue
+            view = self._view(name)
+            phase = self._is_followed, view.waits_for() is None, view.may_be_ungated()
+            if phase != found.phase:
+                found.phase = phase
+                yield from self.waiting_members(name)
+
+    def _view(self, name: Name) -> PodGroup:
+        found = self._groups.get(name) or _Group()
+        kinds = list(found.members.values())
+        bound = kinds.count(Member.BOUND)
+        policy = {} if found.obj is None else found.obj["spec"].get("schedulingPolicy") or {}
+        return PodGroup(
+            name=name,
+            uid="" if found.obj is None else uid_of(found.obj),
+            exists=found.obj is not None,
+            min_count=int((policy.get("gang") or {}).get("minCount") or 0),
+            complete=bound + kinds.count(Member.COMPLETE),
+            held=kinds.count(Member.HELD),
+            served=bound + len(found.served),
+        )
+
+    def _on_changed(self, name: Name) -> None:
+        self._changed.add(name)
+        found = self._groups[name]
+        if found.obj is None and not found.members:
+            del self._groups[name]
+
+
+def _member(pod: Object, *, has_claims: bool) -> Member | None:
+    if pods.is_done(pod):
+        return None
+    if pods.node_name(pod):
+        return Member.BOUND
+    if pods.is_deleting(pod):
+        return None
+    if pods.is_held_by_others(pod):
+        return Member.HELD
+    return Member.COMPLETE if has_claims else Member.INCOMPLETE
+
+
+def _name(pod: Object) -> Name:
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+
+
+def _key(name: Name) -> Key:
+    namespace, _, pod = name.partition("/")
+    return Key(Subject.POD, namespace, pod)

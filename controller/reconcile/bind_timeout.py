@@ -1,0 +1,204 @@
+"""Takes back what a pod has and is not bound with: the clock starts at the allocation.
+
+kube-scheduler may reserve a claim at the very moment of its release. Both write the claim's status
+over the version that they read, so one of them gets a conflict (docs/dev/controller.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from controller.cache import pods
+from controller.cache.claims import (
+    allocated_by_us,
+    allocated_node,
+    is_releasable,
+    is_unreservable,
+)
+from controller.cache.keys import uid_of
+from controller.cache.pod_groups import Unit
+from controller.queue.backoff import Allocated
+from controller.queue.bind_clock import BINDING_LIMIT, UNUSED_LIMIT
+from controller.reconcile.context import Context
+from controller.reconcile.deallocator import Deallocator, is_idle, is_unbound
+from dra_driver.model.claims.claim import Object, results
+
+_FACTOR_FOR_OLD_VERDICT = 4
+_BUSY_RETRY = 1.0  # seconds; a release for the same pod, or a write for the gang, is under way
+_ALLOCATED_BY_OLD_SERVER = "it was allocated before Kubernetes 1.36, and cannot be reserved"
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """Seconds after the allocation from which the devices go to a pod that can use them, and from
+    which they are released in any case. `by_verdict`: because kube-scheduler said that the pod
+    cannot run there."""
+
+    for_others: float
+    in_any_case: float
+    by_verdict: bool
+
+
+class BindTimeout:
+    """One instance, one thread."""
+
+    def __init__(self, context: Context, deallocator: Deallocator) -> None:
+        self._context = context
+        self._deallocator = deallocator
+        self._clock = context.bind_clock
+        self._patience = context.settings.scheduling_patience
+
+    def check(self, pod: Object, claims: list[Object]) -> None:
+        """All claims of the pod are allocated, `claims` by us: kube-scheduler binds it. If nobody
+        binds it for too long, release what it holds, or what its gang holds."""
+        context, key, now = self._context, pods.key_of(pod), self._context.clock()
+        if pods.node_name(pod):
+            self._on_bound(pod, now)
+            self._deallocator.release_stranded(pod, claims)
+            return
+        old = filter(is_unreservable, claims) if pods.failed_reservation(pod) else ()
+        if self._deallocator.release_all(pod, old, _ALLOCATED_BY_OLD_SERVER):
+            return
+        if self._deallocator.reclaimable(pod, claims, is_unbound):
+            self._check_clock(pod, claims, now)
+        elif any(map(is_releasable, claims)):  # other pods wait for them, and no event ends that
+            context.queue.add(key, now + self._patience)
+
+    def _check_clock(self, pod: Object, claims: list[Object], now: float) -> None:
+        context, key = self._context, pods.key_of(pod)
+        unit, mine = context.cache.unit_of(pod), self._allocated(pod, now)
+        since = max(mine.at, *(context.backoff.last_allocated(uid_of(p)) or 0.0 for p in unit.pods))
+        limits = self._limits(pod, claims, unit, mine)
+        if now < since + limits.for_others:
+            context.queue.add(key, since + limits.for_others)
+        elif now >= since + limits.in_any_case:
+            self._release(unit, pod, since, limits, None)
+        elif (other := self._beneficiary(unit)) is None:
+            context.queue.add(key, min(since + limits.in_any_case, now + self._patience))
+        elif self._clock.is_promised(uid_of(other), now):
+            context.queue.add(key, now + _BUSY_RETRY)
+        else:
+            self._release(unit, pod, since, limits, other)
+
+    def _on_bound(self, pod: Object, now: float) -> None:
+        backoff, uid = self._context.backoff, uid_of(pod)
+        allocated_at = backoff.last_allocated(uid)
+        group = self._context.cache.groups.group_of(pod)
+        if allocated_at is not None and group is None:  # a group may wait for its other pods
+            self._clock.record_binding(now - allocated_at, now)
+        backoff.forget_pod(uid)
+        for unit in (uid,) if group is None else (uid, group.uid):
+            self._clock.forget(unit)
+
+    def _allocated(self, pod: Object, now: float) -> Allocated:
+        otherwise = Allocated(now, pods.not_scheduled(pod))
+        return self._context.backoff.allocated(uid_of(pod), otherwise)
+
+    def _limits(self, pod: Object, claims: list[Object], unit: Unit, mine: Allocated) -> _Limits:
+        patience = self._clock.patience(self._context.clock())
+        verdict, is_binding = pods.verdict(pod), self._is_binding(unit)
+        for_others = patience
+        if is_binding or mine.binds_volumes:
+            for_others = max(patience, BINDING_LIMIT)
+        elif verdict is not None and pods.missed_preemption(verdict):
+            for_others = max(patience, UNUSED_LIMIT)
+        by_verdict = (
+            verdict is not None
+            and unit.is_complete
+            and not is_binding
+            and bool(self._deallocator.reclaimable(pod, claims, is_idle))
+        )
+        if not by_verdict:
+            return _Limits(for_others, max(for_others, UNUSED_LIMIT), by_verdict)
+        # The verdict may be the one from before the allocation: kube-scheduler may not have tried
+        # the pod since, as it may have many others to try.
+        is_old = mine.condition == pods.not_scheduled(pod)
+        in_any_case = max(for_others, patience * (_FACTOR_FOR_OLD_VERDICT if is_old else 1))
+        return _Limits(for_others, in_any_case, by_verdict)
+
+    def _is_binding(self, unit: Unit) -> bool:
+        """Whether kube-scheduler has nominated the node of a claim. It does so before it binds the
+        pod (since 1.35), and while it preempts other pods, when the condition is an old one."""
+        return any(
+            pods.nominated_node(pod)
+            and pods.nominated_node(pod) in map(allocated_node, self._ours(pod))
+            for pod in unit.pods
+        )
+
+    def _beneficiary(self, unit: Unit) -> Object | None:
+        """The first waiting pod that could be served if the unit's devices were free, and that no
+        devices went to or fro before. For this question they are counted as free."""
+        cache, queue = self._context.cache, self._context.queue
+        claims = [claim for held in self._held(unit).values() for claim in held]
+        if not queue.has_classes() or self._context.dispatcher.in_flight(*claims):
+            return None
+        nodes = self._context.nodes_of(each.pool for claim in claims for each in results(claim))
+        for claim in claims:
+            cache.assume(claim | {"status": {}})
+        try:
+            for key in queue.helped_by(nodes):
+                pod = cache.get(key)
+                other = None if pod is None else cache.unit_of(pod).uid
+                if other not in {None, unit.uid} and not self._clock.have_met(unit.uid, other):
+                    return pod
+        finally:
+            for claim in claims:
+                cache.forget(claim)
+        return None
+
+    def _release(
+        self, unit: Unit, pod: Object, since: float, limits: _Limits, other: Object | None
+    ) -> None:
+        """Release all that the unit holds since that time; for `other`, if there is one."""
+        context, now = self._context, self._context.clock()
+        held = self._held(unit)
+        if context.dispatcher.in_flight(*unit.pods, *(c for each in held.values() for c in each)):
+            context.queue.add(pods.key_of(pod), now + _BUSY_RETRY)
+            return
+        if other is None and limits.by_verdict:
+            next_step = "Another node is tried"
+        else:
+            next_step = self._pause(unit, pod, now)
+        if other is not None:
+            heir = context.cache.unit_of(other).uid
+            self._clock.record_handover(unit.uid, heir, uid_of(other), now)
+            next_step = f"{pods.key_of(other)} can use that. {next_step}"
+        why = pods.why_unbound(pod)
+        for each in unit.pods:
+            if claims := held[uid_of(each)]:
+                key = pods.key_of(each)
+                story = f"{key} held {_devices(claims)} for {now - since:.0f} s and was not bound"
+                self._deallocator.release(key, claims, why, f"{story}: {why}. {next_step}")
+
+    def _pause(self, unit: Unit, pod: Object, now: float) -> str:
+        """Begin the unit's pause; returns what happens next, in words."""
+        condition = pods.not_scheduled(pod)
+        is_untried = len(unit.pods) == 1 and condition == self._allocated(pod, now).condition
+        seconds = self._clock.begin_pause(
+            unit.uid, now, until_tried=is_untried, condition=condition
+        )
+        unless = ", unless a scheduler tries it" if is_untried else ""
+        return f"Nothing is allocated for it in the next {seconds:.0f} s{unless}"
+
+    def _held(self, unit: Unit) -> dict[str, list[Object]]:
+        """By the UIDs of its pods, what can be released; a claim of several pods once."""
+        held: dict[str, list[Object]] = {}
+        seen: set[str] = set()
+        for pod in unit.pods:
+            found = self._deallocator.reclaimable(pod, self._ours(pod), is_unbound)
+            held[uid_of(pod)] = [claim for claim in found if uid_of(claim) not in seen]
+            seen |= set(map(uid_of, found))
+        return held
+
+    def _ours(self, pod: Object) -> list[Object]:
+        """The pod's claims that we allocated."""
+        return list(filter(allocated_by_us, (self._context.cache.claims_of(pod) or {}).values()))
+
+
+def _devices(claims: Sequence[Object]) -> str:
+    """Such as ``whole-0000-01-00-0 of node a``."""
+    return "; ".join(
+        f"{', '.join(each.device for each in results(claim))} of node {allocated_node(claim)}"
+        for claim in claims
+    )
