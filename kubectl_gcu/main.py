@@ -35,7 +35,8 @@ from kubectl_gcu.cluster.to_decide import objects_to_decide
 from kubectl_gcu.inventory.by_claims import nodes_by_claims
 from kubectl_gcu.inventory.by_limits import nodes_by_limits
 from kubectl_gcu.inventory.views import NodeView, Totals
-from kubectl_gcu.scheduling.explain import explain_pod, lines, pods_of_claim
+from kubectl_gcu.scheduling.explain import explain_pod, pods_of_claim
+from kubectl_gcu.scheduling.explanation import lines
 from kubectl_gcu.scheduling.plan import Planner
 
 FAILED, PARTIAL, WAITS, WRONG = 1, 3, 4, 4
@@ -99,7 +100,8 @@ def _explain(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
         if not names and options.output == "table":
             _say("no pod uses the claim; it is allocated for the first pod that does", out)
             return 0
-    found = [explain_pod(api, options.namespace, name) for name in names]
+    now = datetime.now(UTC)
+    found = [explain_pod(api, options.namespace, name, now=now) for name in names]
     if options.output == "table":
         out.writelines(f"{output.plain(line)}\n" for each in found for line in lines(each))
     else:

@@ -25,6 +25,7 @@ from kubectl_gcu.checks import (
     policies,
     programs,
     rights,
+    unbound,
     versions,
 )
 from kubectl_gcu.checks.finding import Check
@@ -47,7 +48,7 @@ def values_of(kind: type[T], *modules: ModuleType) -> list[T]:
 
 
 CHECKS: Final = values_of(
-    Check, programs, versions, rights, policies, nodes, cards, claims, holders
+    Check, programs, versions, rights, policies, nodes, cards, claims, unbound, holders
 )
 
 

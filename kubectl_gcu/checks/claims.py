@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
 from controller.cache.claims import allocated_by_us, writers_of_allocation
+from controller.cache.pods import is_done, node_name
 from dra_driver.kube.resources import NODES, PODS
-from dra_driver.model.claims.claim import Object, reserved_for, results
+from dra_driver.model.claims.claim import Object, claim_names, reserved_for, results
 from dra_driver.model.names import ALLOCATOR_SCHEDULER, ANNOTATION_ALLOCATOR, DRIVER, pool_name
 from kubectl_gcu.checks.finding import Check, Finding, named
 from kubectl_gcu.checks.installation import Installation
 from kubectl_gcu.cluster.pod_events import event_time
 
 POD_GONE: Final = Check("pod-gone", "a claim is reserved for a pod that is gone")
+POD_ENDED: Final = Check(
+    "pod-ended",
+    "an ended pod names a claim that other pods use: Kubernetes writes the claim without end",
+)
 NODE_GONE: Final = Check("node-gone", "a claim has devices of a node that is gone")
 NOT_REPORTED: Final = Check(
     "not-reported",
@@ -31,6 +37,7 @@ REPORT_DIFFERS: Final = Check(
 FOREIGN_ALLOCATION: Final = Check(
     "foreign-allocation", "another allocator than the controller gave a claim devices"
 )
+_MOST_NAMED: Final = 3
 _CLAIMS_UNKNOWN: Final = "GcuClaimsUnknown"
 _NAMES: Final = re.compile(r"[a-z0-9-]+/[a-z0-9.-]+")
 _NEVER: Final = "~"  # after every time
@@ -101,6 +108,30 @@ def _reported(where: str, claim: Object, users: list[Object | None]) -> Iterator
             f"its status has {', '.join(others)}, which it was not allocated",
             "The agent of its node corrects that; if it stays, see its log.",
         )
+
+
+def ended_users(found: Installation) -> Iterator[Finding]:
+    """Claims in use that an ended pod names. kube-controller-manager reserves such a claim for the
+    ended pod, and takes the reservation away again (kubernetes#141274, seen on 1.37.1)."""
+    pods = {pod["metadata"]["uid"]: pod for pod in found.state.pods}
+    ended: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for pod in found.state.pods:
+        if is_done(pod) and node_name(pod):
+            for name in filter(None, claim_names(pod).values()):
+                ended[pod["metadata"]["namespace"], name].append(str(pod["metadata"]["name"]))
+    for claim in found.state.claims:
+        namespace = str(claim["metadata"]["namespace"])
+        names = sorted(ended.get((namespace, claim["metadata"]["name"]), ()))
+        users = [user for each in reserved_for(claim) if (user := pods.get(each["uid"]))]
+        if names and results(claim) and not all(map(is_done, users)):
+            more = f" and {len(names) - _MOST_NAMED} others" if len(names) > _MOST_NAMED else ""
+            yield POD_ENDED.finding(
+                f"claim {named(claim)}",
+                f"pods use it, and {', '.join(names[:_MOST_NAMED])}{more}, ended, still names it: "
+                "kube-controller-manager writes it many times a second (kubernetes#141274)",
+                f"Delete what has ended: kubectl delete pod --namespace {namespace} "
+                f"{' '.join(names[:_MOST_NAMED])}.",
+            )
 
 
 def unknown(found: Installation) -> Iterator[Finding]:

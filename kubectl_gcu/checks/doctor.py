@@ -10,7 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from kubectl_gcu.checks import cards, claims, holders, nodes, policies, programs, rights, versions
+from kubectl_gcu.checks import (
+    cards,
+    claims,
+    holders,
+    nodes,
+    policies,
+    programs,
+    rights,
+    unbound,
+    versions,
+)
 from kubectl_gcu.checks.finding import Finding
 from kubectl_gcu.checks.installation import Installation
 from kubectl_gcu.inventory.views import NodeView
@@ -32,6 +42,8 @@ def findings(found: Installation, inventory: list[NodeView], now: datetime) -> I
     yield from cards.pools(found)
     yield from cards.other_plugins(found, inventory)
     yield from claims.claims(found)
+    yield from claims.ended_users(found)
     yield from claims.unknown(found)
+    yield from unbound.unbound(found, now)
     yield from holders.cards_without_claim(found, inventory)
     yield from holders.extender_bypassed(found, inventory)

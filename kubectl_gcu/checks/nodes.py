@@ -11,11 +11,11 @@ from dra_driver.model.names import DRIVER
 from kubectl_gcu.checks.finding import Check, Finding, named
 from kubectl_gcu.checks.installation import FAILED_PREPARE, Installation
 from kubectl_gcu.cluster.pod_events import event_time
+from kubectl_gcu.cluster.pod_status import waiting_containers
 from kubectl_gcu.scheduling.steps import (
     LOST_CDI_FILE,
     SWITCH_CDI_ON,
     limits_of,
-    waiting_containers,
 )
 
 NODE_REPORT: Final = Check(

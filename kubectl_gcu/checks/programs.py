@@ -11,8 +11,8 @@ from dra_driver.model.claims.claim import Object
 from kubectl_gcu.checks.finding import Check, Finding, named
 from kubectl_gcu.checks.installation import LEASE, Installation, is_ready
 from kubectl_gcu.cluster.pod_events import event_time
+from kubectl_gcu.cluster.pod_status import waiting_containers
 from kubectl_gcu.inventory.views import NodeView
-from kubectl_gcu.scheduling.steps import waiting_containers
 
 _LATE: Final = 2  # lease durations
 _NOT_SERVING: Final = "GcuNotServing"

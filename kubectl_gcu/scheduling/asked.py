@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from dra_driver.model.claims.capacity_requests import capacity_name
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import DRIVER
 
@@ -27,7 +28,8 @@ def _requests(claim: Object) -> Iterator[str]:
 
 def _alternative(exact: Mapping[str, Any], amounts: Mapping[str, object]) -> str:
     count = "all" if exact.get("allocationMode") == "All" else exact.get("count", 1)
-    said = {**amounts, **((exact.get("capacity") or {}).get("requests") or {})}
+    requests = (exact.get("capacity") or {}).get("requests") or {}
+    said = {**amounts, **{capacity_name(name): amount for name, amount in requests.items()}}
     parts = [f"{name} {amount}" for name, amount in sorted(said.items())]
     if exact.get("selectors"):
         parts.append("by selectors")

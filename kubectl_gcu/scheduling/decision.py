@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,7 +20,7 @@ from controller.allocator.state import State
 from controller.cache.cache import ClusterCache
 from controller.cache.keys import uid_of
 from controller.filter.node_filter import FeasibleNodes, NodeFilter
-from controller.filter.usage import check_allocated, check_requested
+from controller.filter.usage import check_allocated, check_requested, check_scheduler
 from dra_driver.kube.api import Change
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
@@ -32,17 +31,20 @@ from dra_driver.kube.resources import (
     RESOURCE_SLICES,
     Resource,
 )
-from dra_driver.model.claims.claim import Object, allocation, reserved_for, results
+from dra_driver.model.claims.claim import Object, allocation, results
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.names import pool_name
 from dra_driver.selector.selector import Selectors
 from kubectl_gcu.scheduling.packing import (
+    configured_ignored_fields,
     configured_packing,
     is_for_scheduler,
+    served_schedulers,
     without_counters,
 )
 from kubectl_gcu.scheduling.remedies import (
     tainted_cards,
+    users_of_several,
     when_all_claims_ended,
     without_node_constraints,
 )
@@ -68,6 +70,7 @@ class LiveAllocator:
         """Whether kube-scheduler allocates; it serves the same pods, maybe by other devices."""
         if self.for_scheduler:
             slices = tuple(map(without_counters, slices))
+        self._schedulers = frozenset() if self.for_scheduler else served_schedulers(objects[PODS])
         self._cache.replace(RESOURCE_SLICES, slices)
         for resource in (DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, PODS):
             self._cache.replace(resource, objects[resource])
@@ -76,6 +79,7 @@ class LiveAllocator:
         self._pods = {_key(each) for each in objects[PODS]}
         self.packing = configured_packing(objects[PODS])
         """The controller's, where a pod of it is among the objects."""
+        self._ignored = configured_ignored_fields(objects[PODS])
         state = self._cache.state()
         self._filter = NodeFilter(self._cache, state.numbers, selectors.allowance)
 
@@ -148,7 +152,7 @@ class LiveAllocator:
         )
         helps_pods = tuple(
             f"{namespace}/{name}"
-            for (namespace, name), several in islice(_users(tried), _MOST_TRIED)
+            for (namespace, name), several in islice(users_of_several(tried), _MOST_TRIED)
             if self._would_fit(wanted, nodes, without=several)
         )
         remedy = ""
@@ -234,8 +238,9 @@ class LiveAllocator:
         ours, classes = self._ours(claims), self._cache.state().classes
         # By UID: a pod may name a claim twice.
         unallocated = {uid_of(each): each for each in ours.values() if allocation(each) is None}
-        wanted = [parse_claim(each, classes) for each in unallocated.values()]
+        wanted = [parse_claim(each, classes, self._ignored) for each in unallocated.values()]
         if wanted:
+            check_scheduler(pod, self._schedulers)
             check_requested(pod, ours, wanted)
         return wanted
 
@@ -285,15 +290,6 @@ class LiveAllocator:
         yield self._cache.state()
         for claim in claims:
             self._cache.apply(RESOURCE_CLAIMS, Change.ADDED, claim)
-
-
-def _users(claims: Sequence[Object]) -> Iterator[tuple[tuple[str, str], list[Object]]]:
-    """The pods that have several of the claims, by namespace and name."""
-    found: defaultdict[tuple[str, str], list[Object]] = defaultdict(list)
-    for claim in claims:
-        for each in reserved_for(claim):
-            found[claim["metadata"]["namespace"], str(each["name"])].append(claim)
-    return ((pod, several) for pod, several in sorted(found.items()) if len(several) > 1)
 
 
 def _key(obj: Object) -> tuple[str, str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 
 from controller.allocator.ownership import requested_classes
 from controller.cache import pods
@@ -21,23 +21,29 @@ from dra_driver.model.claims.claim import Object, allocation, claim_names
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.names import CLASS_WHOLE
 from kubectl_gcu.checks.installation import is_ready
-from kubectl_gcu.cluster.pod_events import events_about
+from kubectl_gcu.cluster.observed_pod import ObservedPod, observe_pod
+from kubectl_gcu.cluster.pod_events import event_time
+from kubectl_gcu.cluster.pod_status import is_untried, scheduled_condition
 from kubectl_gcu.cluster.to_decide import objects_to_decide, volumes_of
 from kubectl_gcu.scheduling.asked import asked
 from kubectl_gcu.scheduling.decision import LiveAllocator
+from kubectl_gcu.scheduling.explanation import Explanation
+from kubectl_gcu.scheduling.held import held_devices, what_comes_next
 from kubectl_gcu.scheduling.packing import controllers
 from kubectl_gcu.scheduling.refusal import MAKE_ROOM, refusal
 from kubectl_gcu.scheduling.steps import (
     Step,
     has_gcus,
     limits_of,
-    scheduled_condition,
+    note_of,
+    released,
     step_of,
 )
+from kubectl_gcu.scheduling.unbound import incomplete_group, why_unbound
 from kubectl_gcu.scheduling.verdict import Verdict
 
-_MOST_LINES = 20
 _NO_CONTROLLER = "no pod of the controller is ready, and without it nothing is allocated"
+_AFTER_PAUSE = "the controller allocates for the pod again after a pause"
 _PERSON = "the pod's author or an administrator: the end of other claims would not help"
 # The reason names the field, and the claim or DeviceClass that has it.
 _CORRECT = (
@@ -46,61 +52,84 @@ _CORRECT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """`verdict` is that of the allocator, where one was asked; `before` names the pods that wait
-    for GCUs and are more urgent, by priority, then age, without those that could not be served if
-    all other claims ended. `missing` says what could not be found out. `refusal` is what
-    kube-scheduler has against nodes, where the step does not say it. `asks` says what its claims
-    request."""
-
-    pod: str
-    step: Step
-    verdict: Verdict | None = None
-    before: tuple[str, ...] = ()
-    missing: str = ""
-    refusal: str = ""
-    asks: str = ""
-
-
-def explain_pod(api: Api, namespace: str, name: str) -> Explanation:
+def explain_pod(api: Api, namespace: str, name: str, *, now: datetime) -> Explanation:
     """Raises NotFound, Forbidden and other KubeErrors of the pod itself."""
-    pod = api.get(PODS, name, namespace=namespace)
-    claims = {
-        reference: _get(api, namespace, claim) if claim else None
-        for reference, claim in claim_names(pod).items()
-    }
-    full_name = f"{namespace}/{name}"
-    if not has_gcus(pod, claims):
-        return Explanation(full_name, Step("", "it asks for no GCU by claims or limits"))
-    about = [pod, *(each for each in claims.values() if each)]
-    events, unseen = events_about(api, namespace, about)
-    step = step_of(pod, claims, events, serves_claims=bool(limits_of(pod)) and _serves_claims(api))
-    refused = _refusal(pod, step, events)
-    if not step.waits_for_devices:
-        return Explanation(full_name, step, missing=unseen if step.who else "", refusal=refused)
+    found = observe_pod(api, namespace, name)
+    if not has_gcus(found.pod, found.claims):
+        return Explanation(found.name, Step("", "it asks for no GCU by claims or limits"))
+    explanation = _by_objects(api, found, now)
+    return (
+        _by_allocator(api, found, explanation)
+        if explanation.step.waits_for_devices
+        else explanation
+    )
+
+
+def _by_objects(api: Api, found: ObservedPod, now: datetime) -> Explanation:
+    """What the pod, its claims, its events and its PodGroup say."""
+    pod, group = found.pod, found.group
+    unbound = why_unbound(pod, group=group, binds_others=found.binds_others)
+    step = step_of(
+        pod,
+        found.claims,
+        found.events,
+        serves_claims=bool(limits_of(pod)) and _serves_claims(api),
+        unbound=unbound,
+    )
+    if step.waits_for_devices and group and (lack := incomplete_group(group)):
+        step = Step(lack.who, lack.why, step.since, remedy=lack.remedy)
+    freed = _freed(found.events) if step.waits_for_devices else ""
+    if freed and is_untried(pod):  # otherwise it waits in vain again
+        step = replace(step, remedy=unbound.remedy)
+    holds = held_devices(pod, found.present.values(), now)
+    return Explanation(
+        found.name,
+        step,
+        missing=found.unseen if step.who else "",
+        refusal=_refusal(pod, step, found.events),
+        holds=holds,
+        then=what_comes_next(pod, group) if holds else "",
+        group=str(group) if group and group.may_hold_back else "",
+        freed=freed,
+    )
+
+
+def _by_allocator(api: Api, found: ObservedPod, explanation: Explanation) -> Explanation:
+    """With what the allocator decides about the pod, if the user may read all that it reads."""
     objects, missing = objects_to_decide(api)
-    missing = "; ".join(filter(None, (missing, unseen)))
+    missing = "; ".join(filter(None, (missing, found.unseen)))
     if not objects:
-        return Explanation(full_name, step, missing=missing, refusal=refused)
-    present = {reference: claim for reference, claim in claims.items() if claim is not None}
-    volumes, unread = volumes_of(api, pod)
-    missing = "; ".join(filter(None, (missing, unread)))
+        return replace(explanation, missing=missing)
+    volumes, unread = volumes_of(api, found.pod)
     allocator = LiveAllocator(objects)
-    verdict = _decide(allocator, pod, present, volumes)
-    if verdict and verdict.node and not _is_served(allocator, objects[PODS]):
+    verdict = _decide(allocator, found.pod, found.present, volumes)
+    if verdict is None:
+        step = _of_other_driver(explanation.step, found.present, objects[DEVICE_CLASSES])
+        return replace(explanation, step=step, missing=found.unseen)
+    if verdict.node and not _is_served(allocator, objects[PODS]):
         remedy = "kubectl gcu doctor says what is wrong with the controller"
         verdict = replace(verdict, reason=_NO_CONTROLLER, remedy=remedy, needs_person=True)
-    if verdict is None:
-        step = _of_other_driver(step, present, objects[DEVICE_CLASSES])
-        return Explanation(full_name, step, missing=unseen)
+    elif verdict.node and explanation.freed:
+        verdict = replace(verdict, remedy=_AFTER_PAUSE)
+    step = explanation.step
     if verdict.needs_person:
         step = replace(step, who=_PERSON)
     elif allocator.for_scheduler:
         step = replace(step, who="the allocator, which is kube-scheduler")
-    before = _before(pod, objects, allocator)
-    asks = asked(present.values())
-    return Explanation(full_name, step, verdict, before, missing, refused, asks)
+    return replace(
+        explanation,
+        step=step,
+        verdict=verdict,
+        before=_before(found.pod, objects, allocator),
+        missing="; ".join(filter(None, (missing, unread))),
+        asks=asked(found.present.values()),
+    )
+
+
+def _freed(events: Sequence[Object]) -> str:
+    """When and why the controller took the pod's devices back, if that was the last that it did."""
+    event = released(events)
+    return f"{event_time(event)}: {note_of(event)}" if event else ""
 
 
 def _decide(
@@ -163,13 +192,6 @@ def _claims_of(pod: Object) -> set[str | None]:
     return {*claim_names(pod).values(), extended.get("resourceClaimName")}
 
 
-def _get(api: Api, namespace: str, claim: str) -> Object | None:
-    try:
-        return api.get(RESOURCE_CLAIMS, claim, namespace=namespace)
-    except NotFound:
-        return None
-
-
 def _serves_claims(api: Api) -> bool:
     """Whether the chart serves claims here: then it has DeviceClasses, and no scheduler extender.
     Where the user may not list them, the server's version has to do."""
@@ -208,68 +230,3 @@ def _before(
         f"{each['metadata']['namespace']}/{each['metadata']['name']}"
         for each in allocator.servable(waiting)
     )
-
-
-def lines(explanation: Explanation) -> Iterator[str]:
-    """For people."""
-    step, verdict = explanation.step, explanation.verdict
-    yield f"pod {explanation.pod}"
-    if explanation.asks:
-        yield f"  asks:   {explanation.asks}"
-    yield f"  next:   {_next(explanation)}"
-    yield f"  why:    {verdict.reason if verdict and verdict.reason else step.text}"
-    if step.since:
-        yield f"  since:  {step.since}"
-    if explanation.refusal:
-        yield f"  also:   {explanation.refusal}"
-        if not step.waits_for_devices:
-            yield f"  help:   {MAKE_ROOM}"
-    if step.remedy:
-        yield f"  help:   {step.remedy}"
-    if verdict is not None:
-        yield from _verdict_lines(verdict, refused=bool(explanation.refusal))
-        if explanation.before:
-            yield f"  before: these waiting pods are more urgent: {_some(explanation.before)}"
-
-
-def _next(explanation: Explanation) -> str:
-    who = explanation.step.who or "nobody has to do anything"
-    if explanation.refusal and explanation.step.waits_for_devices:
-        who += ", and a person: kube-scheduler lacks something that is no GCU"
-    return who
-
-
-def _verdict_lines(verdict: Verdict, *, refused: bool) -> Iterator[str]:
-    if verdict.node and refused:
-        yield f"  help:   node {verdict.node} has the GCUs; {MAKE_ROOM}"
-        return
-    if verdict.node and verdict.remedy:
-        yield f"  help:   node {verdict.node} has what it asks for; {verdict.remedy}"
-        return
-    if verdict.node:
-        yield f"  help:   none is needed: node {verdict.node} has what it asks for"
-        return
-    nodes: defaultdict[str, list[str]] = defaultdict(list)
-    for node, reason in (verdict.by_node or {}).items():
-        nodes[reason].append(node)
-    if len(nodes) > 1:
-        for reason, names in sorted(nodes.items())[:_MOST_LINES]:
-            yield f"  node:   {_some(names)}: {reason}"
-    if len(verdict.tainted) > _MOST_LINES:
-        yield f"  taint:  of {len(verdict.tainted)} cards the first {_MOST_LINES} are:"
-    yield from (f"  taint:  {each}" for each in verdict.tainted[:_MOST_LINES])
-    yield from _help_lines(verdict)
-
-
-def _help_lines(verdict: Verdict) -> Iterator[str]:
-    for kind, names in (("claims", verdict.helps), ("pods", verdict.helps_pods)):
-        if names:
-            yield f"  help:   it fits when any one of these {kind} ends: {_some(names)}"
-    if verdict.remedy:
-        yield f"  help:   {verdict.remedy}"
-
-
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_MOST_LINES])
-    rest = len(names) - _MOST_LINES
-    return f"{shown} and {rest} more" if rest > 0 else shown

@@ -1,10 +1,11 @@
-"""What allocates, and how the controller packs, by the environment of its pod."""
+"""What allocates, and how the controller is configured, by the environment of its pod."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from controller.allocator.claim_fields import field_names
 from controller.allocator.order import Policy
 from controller.cache import pods
 from dra_driver.model.claims.claim import Object
@@ -25,6 +26,12 @@ def configured_packing(found: Iterable[Object]) -> Policy | None:
         return None
 
 
+def configured_ignored_fields(found: Iterable[Object]) -> frozenset[str]:
+    """The fields of claims that the newest controller among the pods ignores; none where no
+    controller is among them."""
+    return field_names(_environment(found).get("GCU_IGNORED_CLAIM_FIELDS") or "")
+
+
 def is_for_scheduler(found: Iterable[Object], slices: Iterable[Object]) -> bool:
     """Whether kube-scheduler allocates: by the newest controller among the pods; where none is
     among them, by the counters that devices have for kube-scheduler alone."""
@@ -37,6 +44,12 @@ def is_for_scheduler(found: Iterable[Object], slices: Iterable[Object]) -> bool:
         if each["spec"]["driver"] == DRIVER
         for device in each["spec"].get("devices") or ()
     )
+
+
+def served_schedulers(found: Iterable[Object]) -> frozenset[str]:
+    """The names of the schedulers whose pods the newest controller serves; empty for all."""
+    names = _environment(found).get("GCU_SCHEDULER_NAMES") or ""
+    return frozenset(filter(None, map(str.strip, names.split(","))))
 
 
 def without_counters(each: Object) -> Object:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from controller.allocator.device_request import DeviceRequest
@@ -12,7 +12,7 @@ from controller.allocator.nodes.node_set import NodeSet, numbers
 from controller.allocator.nodes.signature import Verdict
 from controller.allocator.state import State
 from controller.allocator.taints import Taint
-from dra_driver.model.claims.claim import Object
+from dra_driver.model.claims.claim import Object, reserved_for
 
 _TAINTED: Final = f"{Verdict.TAINTED} "
 # What only a person, or time, ends; by the words of controller/allocator/diagnosis.py.
@@ -105,3 +105,12 @@ def without_node_constraints(pod: Object) -> tuple[Object, str]:
         said.append("node affinity")
         spec["affinity"] = {key: affinity[key] for key in affinity if key != "nodeAffinity"}
     return pod | {"spec": spec}, " and ".join(said)
+
+
+def users_of_several(claims: Sequence[Object]) -> Iterator[tuple[tuple[str, str], list[Object]]]:
+    """The pods that have several of the claims, by namespace and name."""
+    found: defaultdict[tuple[str, str], list[Object]] = defaultdict(list)
+    for claim in claims:
+        for each in reserved_for(claim):
+            found[claim["metadata"]["namespace"], str(each["name"])].append(claim)
+    return ((pod, several) for pod, several in sorted(found.items()) if len(several) > 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +11,13 @@ from controller.cache import pods
 from controller.webhook.limits import LIMITS
 from dra_driver.model.claims.claim import Object, allocation, results
 from dra_driver.model.devices.plugin_device import RESOURCES
-from dra_driver.model.names import DRIVER, SCHEDULING_GATE
-from kubectl_gcu.scheduling.refusal import MAKE_ROOM, against_nodes
+from dra_driver.model.names import DRIVER
+from kubectl_gcu.cluster.pod_status import scheduled_condition, waiting_containers
+from kubectl_gcu.scheduling.unbound import UnboundReason, why_unbound
 
 _NOT_ALLOCATED = "GcuAllocationFailed"
+_RELEASED = "GcuAllocationReleased"
+_TAKEN_BACK = "the controller took its devices back, because it was not bound"
 # The controller's about pods that wait for what never comes by itself; the notes have the remedies.
 _FOR_PERSON = {"GcuLimitNotServed", "GcuClaimTooOld"}
 _NO_REASON = "no event says why; one comes within seconds"
@@ -25,7 +28,6 @@ _OF_DEVICE = {
     "CardUnhealthy": "docs/user/health.md#what-to-do-with-an-unhealthy-card",
     "CardLost": "docs/user/health.md#what-to-do-with-an-unhealthy-card",
 }
-_STARTS = {"ContainerCreating", "PodInitializing"}  # kubelet 1.36.3, reasons that are no error
 SWITCH_CDI_ON = "switch CDI on in the runtime, and let cdiDir be a folder that it reads"
 LOST_CDI_FILE = (  # of a container that started before, so its runtime reads CDI files
     "delete the pod: the CDI file of its claim is gone "
@@ -33,7 +35,6 @@ LOST_CDI_FILE = (  # of a container that started before, so its runtime reads CD
 )
 # Kubernetes 1.36.3, apiserver/pkg/admission/plugin/resourcequota/controller.go.
 _EXCEEDED = re.compile(r"exceeded quota: ([^,\s]+)")
-_DEFAULT = "default-scheduler"  # core/v1, the default of spec.schedulerName
 _UNHEALTHY = (
     "the pod keeps the card; delete it to have the next one get another card "
     "(docs/user/health.md#what-to-do-with-an-unhealthy-card)"
@@ -60,47 +61,69 @@ class Step:
 def step_of(
     pod: Object,
     claims: Mapping[str, Object | None],
-    events: Iterable[Object],
+    events: Sequence[Object],
     *,
     serves_claims: bool,
+    unbound: UnboundReason | None = None,
 ) -> Step:
     """`claims` are the pod's by their names in the pod, None where there is no such claim (yet);
     `events` are about the pod and its claims, the newest last. `serves_claims` is whether the
-    driver serves claims in this cluster: then it has no scheduler extender."""
-    metadata, status = pod["metadata"], pod.get("status") or {}
-    created = str(metadata.get("creationTimestamp", ""))
-    if pods.is_done(pod):
-        return Step("", f"it has ended ({status.get('phase')})")
-    if pods.is_deleting(pod):
-        who = "the kubelet" if pods.node_name(pod) else "the API server"
-        return Step(who, "it is being deleted", str(metadata["deletionTimestamp"]))
-    if pods.node_name(pod) and status.get("phase") == "Running":
+    driver serves claims in this cluster: then it has no scheduler extender. `unbound` is why the
+    pod is not bound, where more is known of that than the pod says."""
+    created = str(pod["metadata"].get("creationTimestamp", ""))
+    if step := _ending(pod):
+        return step
+    if pods.node_name(pod) and (pod.get("status") or {}).get("phase") == "Running":
         return _running(pod, pods.node_name(pod), claims)
     # Also of a pod that was bound to its node before its claims were allocated.
     if step := _before_allocation(pod, claims, events, created):
         return step
     if pods.node_name(pod):
         return _on_node(pod, claims, events)
-    return _unbound(pod, events, created, serves_claims=serves_claims)
+    if note := _newest(events, _FOR_PERSON):
+        return Step("the pod's author or an administrator", note, created)
+    return _unbound(pod, unbound or why_unbound(pod), created, serves_claims=serves_claims)
+
+
+def _ending(pod: Object) -> Step | None:
+    if pods.is_done(pod):
+        return Step("", f"it has ended ({pod['status']['phase']})")
+    if pods.is_deleting(pod):
+        who = "the kubelet" if pods.node_name(pod) else "the API server"
+        return Step(who, "it is being deleted", str(pod["metadata"]["deletionTimestamp"]))
+    return None
 
 
 def _before_allocation(
-    pod: Object, claims: Mapping[str, Object | None], events: Iterable[Object], created: str
+    pod: Object, claims: Mapping[str, Object | None], events: Sequence[Object], created: str
 ) -> Step | None:
     if pods.is_held_by_others(pod):
-        gates = ", ".join(sorted(pods.gates(pod) - {SCHEDULING_GATE}))
-        return Step("whoever set the scheduling gate", f"it is held back by {gates}", created)
+        reason = why_unbound(pod)
+        return Step(reason.who, reason.why, created)
     absent = sorted(name for name, claim in claims.items() if claim is None)
     if absent:
         return _without_claim(pod, absent, events, created)
     unallocated = [each for each in claims.values() if each and allocation(each) is None]
     if unallocated:
-        # With allocator: scheduler it says so itself, and the controller nothing.
-        condition = scheduled_condition(pod)
-        refused = f"kube-scheduler: {condition['message']}" if condition.get("message") else ""
-        why = _newest(events, {_NOT_ALLOCATED}) or refused or _NO_REASON
+        why = _unallocated(pod, events)
         return Step("the allocator", why, created, waits_for_devices=True)
     return None
+
+
+def _unallocated(pod: Object, events: Sequence[Object]) -> str:
+    if released(events):
+        return _TAKEN_BACK
+    # With allocator: scheduler it says so itself, and the controller nothing.
+    condition = scheduled_condition(pod)
+    refused = f"kube-scheduler: {condition['message']}" if condition.get("message") else ""
+    return _newest(events, {_NOT_ALLOCATED}) or refused or _NO_REASON
+
+
+def released(events: Sequence[Object]) -> Object | None:
+    """The controller's event that it took devices back, if it is its last about allocation; the
+    newest of `events` is the last."""
+    last = [each for each in events if each.get("reason") in {_NOT_ALLOCATED, _RELEASED}][-1:]
+    return next((each for each in last if each["reason"] == _RELEASED), None)
 
 
 def _without_claim(pod: Object, absent: list[str], events: Iterable[Object], created: str) -> Step:
@@ -124,25 +147,19 @@ def _without_claim(pod: Object, absent: list[str], events: Iterable[Object], cre
     return Step(who, f"{text}: {note}" if note else text, created)
 
 
-def _unbound(pod: Object, events: Iterable[Object], created: str, *, serves_claims: bool) -> Step:
-    if note := _newest(events, _FOR_PERSON):
-        return Step("the pod's author or an administrator", note, created)
-    condition = scheduled_condition(pod)
-    reason = str(condition.get("message", "")) or "it has not tried the pod yet"
+def _unbound(pod: Object, reason: UnboundReason, created: str, *, serves_claims: bool) -> Step:
+    since = str(scheduled_condition(pod).get("lastTransitionTime") or created)
+    who, why, remedy = reason.who, reason.why, reason.remedy
     limits = sorted(limits_of(pod))
-    who = "kube-scheduler"
-    if limits:
-        reason = f"limits {', '.join(limits)}: {reason}"
-        if not serves_claims and limits_of(pod, RESOURCES.values()):
-            who = "kube-scheduler, which asks the driver's scheduler extender"
-        elif serves_claims and (name := pod["spec"].get("schedulerName") or _DEFAULT) != _DEFAULT:
-            who = f"the scheduler {name}, which is not this driver's"
-            reason = f"{reason.rstrip('.')}. {_LEFT_ALONE}"
-    if pods.has_our_gate(pod):
-        who, reason = "the controller", "its claims are allocated; the scheduling gate goes next"
-    since = str(condition.get("lastTransitionTime") or created)
-    is_refused = who == "kube-scheduler" and bool(against_nodes(reason))
-    return Step(who, reason, since, remedy=MAKE_ROOM if is_refused else "")
+    if not limits or pods.has_our_gate(pod):
+        return Step(who, why, since, remedy=remedy)
+    why = f"limits {', '.join(limits)}: {why}"
+    if not serves_claims and limits_of(pod, RESOURCES.values()):
+        return Step("kube-scheduler, which asks the driver's scheduler extender", why, since)
+    if serves_claims and (name := pods.scheduler_name(pod)) != pods.DEFAULT_SCHEDULER:
+        who = f"the scheduler {name}, which is not this driver's"
+        return Step(who, f"{why.rstrip('.')}. {_LEFT_ALONE}", since)
+    return Step(who, why, since, remedy=remedy)
 
 
 def _on_node(pod: Object, claims: Mapping[str, Object | None], events: Iterable[Object]) -> Step:
@@ -218,46 +235,6 @@ def _ready(claim: Object) -> Iterator[Mapping[str, Any]]:
             yield from (it for it in each.get("conditions") or () if it["type"] == "Ready")
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingContainer:
-    """A container that does not run, with the kubelet's reason and message."""
-
-    name: str
-    reason: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.reason}{': ' if self.message else ''}{self.message}"
-
-    @property
-    def is_error(self) -> bool:
-        return self.reason not in _STARTS
-
-    @property
-    def lacks_cdi_device(self) -> bool:
-        """containerd 2.4.2: ``CDI device injection failed: unresolvable CDI devices …``."""
-        return "CDI device" in self.message
-
-
-def waiting_containers(pod: Object) -> Iterator[WaitingContainer]:
-    """Each container of the pod that waits."""
-    status = pod.get("status") or {}
-    for each in (
-        *(status.get("initContainerStatuses") or ()),
-        *(status.get("containerStatuses") or ()),
-    ):
-        waiting = (each.get("state") or {}).get("waiting")
-        if waiting is not None:
-            reason, message = waiting.get("reason", ""), waiting.get("message", "")
-            yield WaitingContainer(each["name"], str(reason), str(message).rstrip("."))
-
-
-def scheduled_condition(pod: Object) -> Mapping[str, Any]:
-    """The condition PodScheduled; empty where kube-scheduler has not tried the pod."""
-    found = (pod.get("status") or {}).get("conditions") or ()
-    return next((each for each in found if each["type"] == "PodScheduled"), {})
-
-
 def limits_of(pod: Object, names: Collection[str] = LIMITS) -> set[str]:
     """Which of `names` the limits of the pod's containers have; by default all that the driver
     serves in any way."""
@@ -277,5 +254,10 @@ def has_gcus(pod: Object, claims: Mapping[str, Object | None]) -> bool:
 
 def _newest(events: Iterable[Object], reasons: set[str]) -> str:
     found = [each for each in events if each.get("reason") in reasons]
-    # client-go puts this before an event that stands for several (tools/record/events_cache.go).
-    return str(found[-1].get("note", "")).removeprefix(_COMBINED) if found else ""
+    return note_of(found[-1]) if found else ""
+
+
+def note_of(event: Object) -> str:
+    """Without what client-go puts before an event that stands for several
+    (tools/record/events_cache.go)."""
+    return str(event.get("note", "")).removeprefix(_COMBINED)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from dra_driver.kube.api import Listing, ServerVersion
@@ -32,6 +33,7 @@ CONTROLLER: Object = {
     "spec": {"containers": [{"name": "controller"}]},
     "status": {"conditions": [{"type": "Ready", "status": "True"}]},
 }
+NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
 HELD = allocated("held", "a", "whole-0000-01-00-0")
 
 
@@ -58,16 +60,34 @@ class Server:
                 return each
         raise NotFound(f"no {resource.kind} {name}", status=404)
 
-    def list(self, resource: Resource, *, namespace: str = "", forbids: bool = True) -> Listing:
+    def list(
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        field_selector: str = "",
+        forbids: bool = True,
+    ) -> Listing:
         if forbids and resource in self._forbidden and not namespace:
             raise Forbidden("no", status=403)
-        return Listing(tuple(self._objects.get(resource, ())), "1")
+        found = self._objects.get(resource, ())
+        return Listing(tuple(_selected(found, field_selector)), "1")
 
     def server_version(self) -> ServerVersion:
         return self.version
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+def _selected(found: Iterable[Object], field_selector: str) -> Iterable[Object]:
+    """As the API server selects by ``path=value`` and ``path!=value``."""
+    for term in filter(None, field_selector.split(",")):
+        path, _, value = term.partition("=")
+        section, field = path.removesuffix("!").split(".")
+        wanted = not path.endswith("!")
+        found = [each for each in found if (str(each[section].get(field, "")) == value) is wanted]
+    return found
 
 
 def cluster(*more: tuple[Resource, Object], forbidden: Sequence[Resource] = ()) -> Any:

@@ -10,12 +10,18 @@ from tests.generated_docs import CHECKS
 from tests.unit.kubectl_gcu.checks import (
     test_nodes_and_pods,
     test_programs_and_cards,
+    test_unbound_pods,
     test_versions_and_policies,
 )
 
 
 def test_each_check_finds_a_fault_in_a_test() -> None:
-    modules = (test_programs_and_cards, test_versions_and_policies, test_nodes_and_pods)
+    modules = (
+        test_programs_and_cards,
+        test_versions_and_policies,
+        test_nodes_and_pods,
+        test_unbound_pods,
+    )
     shown = {line.partition(":")[0] for module in modules for _, line in module.FAULTS.values()}
     assert shown == {each.name for each in CHECKS}
     assert len(CHECKS) == len(shown)

@@ -9,9 +9,10 @@ from dra_driver.kube.api import Listing
 from dra_driver.kube.errors import Forbidden
 from dra_driver.kube.resources import CORE_EVENTS, EVENTS, PODS, Resource
 from dra_driver.model.claims.claim import Object
-from kubectl_gcu.scheduling.explain import Explanation, explain_pod
+from kubectl_gcu.scheduling.explain import explain_pod
+from kubectl_gcu.scheduling.explanation import Explanation
 from tests.unit.controller.world import pod
-from tests.unit.kubectl_gcu.server import Server
+from tests.unit.kubectl_gcu.server import NOW, Server
 
 REASON = "FailedResourceClaimCreation"
 EXCEEDED = "PodResourceClaim enflame-limits: resourceclaims is forbidden: exceeded quota: gcus"
@@ -27,10 +28,10 @@ class RestrictedServer(Server):
         super().__init__(*objects)
         self._hidden = hidden
 
-    def list(self, resource: Resource, *, namespace: str = "", forbids: bool = True) -> Listing:
+    def list(self, resource: Resource, **more: Any) -> Listing:
         if resource in self._hidden:
             raise Forbidden("no", status=403)
-        return super().list(resource, namespace=namespace, forbids=forbids)
+        return super().list(resource, **more)
 
 
 def over_quota() -> Object:
@@ -62,7 +63,7 @@ def core(note: str, minute: int, about: str = "p") -> Object:
 
 def explained(*events: tuple[Resource, Object], hidden: Sequence[Resource] = ()) -> Explanation:
     server: Any = RestrictedServer((PODS, over_quota()), *events, hidden=hidden)
-    return explain_pod(server, "default", "p")
+    return explain_pod(server, "default", "p", now=NOW)
 
 
 def test_the_newest_event_about_the_pod() -> None:

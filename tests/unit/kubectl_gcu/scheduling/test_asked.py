@@ -28,6 +28,11 @@ def configured(parameters: Object, *requests: str, driver: str = "gcu.enflame.co
             id="slices",
         ),
         pytest.param(
+            claim("c", [request(cls=SHARED, capacity={"gcu.enflame.com/slices": "8"})]),
+            f"1 of {SHARED} (slices 8)",
+            id="by the full name",
+        ),
+        pytest.param(
             claim("c", [request("a", count=2), request("b", cls=SHARED)]),
             f"2 of gcu.enflame.com; 1 of {SHARED}",
             id="two requests",

@@ -22,15 +22,16 @@ from dra_driver.model.names import RESOURCE_SHARED
 from kubectl_gcu import main
 from kubectl_gcu.main import FAILED, WAITS
 from kubectl_gcu.scheduling import decision
-from kubectl_gcu.scheduling.explain import Explanation, explain_pod, lines
+from kubectl_gcu.scheduling.explain import explain_pod
+from kubectl_gcu.scheduling.explanation import Explanation, lines
 from kubectl_gcu.scheduling.steps import Step
 from tests.unit.controller.allocator.build import CLASSES, allocated, claim, device, pool, request
 from tests.unit.controller.world import node, pod
-from tests.unit.kubectl_gcu.server import Server, cluster, event
+from tests.unit.kubectl_gcu.server import NOW, Server, cluster, event
 
 
 def explained(server: Any, name: str = "p") -> Explanation:
-    return explain_pod(server, "default", name)
+    return explain_pod(server, "default", name, now=NOW)
 
 
 def test_the_allocator_says_what_each_node_lacks_and_which_claims_would_help() -> None:

@@ -15,13 +15,14 @@ from dra_driver.kube.resources import (
     RESOURCE_SLICES,
 )
 from dra_driver.model.claims.claim import Object
-from kubectl_gcu.scheduling.explain import explain_pod, lines, pods_of_claim
+from kubectl_gcu.scheduling.explain import explain_pod, pods_of_claim
+from kubectl_gcu.scheduling.explanation import lines
 from tests.unit.controller.allocator.build import CLASSES, allocated, claim, device, pool
 from tests.unit.controller.world import node, pod
 from tests.unit.kubectl_gcu.manifests import single, spec
 from tests.unit.kubectl_gcu.scheduling.test_packing import controller
 from tests.unit.kubectl_gcu.scheduling.test_plan import plan
-from tests.unit.kubectl_gcu.server import Server
+from tests.unit.kubectl_gcu.server import NOW, Server
 
 REFUSED = "0/2 nodes are available: 2 cannot allocate all claims."
 
@@ -62,7 +63,7 @@ def cluster(*more: Object, held: str = "") -> Any:
 
 @pytest.mark.parametrize("pods", [[], [by_allocator("scheduler")]], ids=["counters", "the chart"])
 def test_a_card_that_is_in_another_mode_keeps_the_pod_waiting(pods: list[Object]) -> None:
-    assert list(lines(explain_pod(cluster(*pods, held="shared"), "default", "p"))) == [
+    assert list(lines(explain_pod(cluster(*pods, held="shared"), "default", "p", now=NOW))) == [
         "pod default/p",
         "  asks:   1 of gcu.enflame.com",
         "  next:   the allocator, which is kube-scheduler",
@@ -74,7 +75,7 @@ def test_a_card_that_is_in_another_mode_keeps_the_pod_waiting(pods: list[Object]
 
 
 def test_a_free_card_serves_the_pod() -> None:
-    found = list(lines(explain_pod(cluster(by_allocator("scheduler")), "default", "p")))
+    found = list(lines(explain_pod(cluster(by_allocator("scheduler")), "default", "p", now=NOW)))
     assert found[3:] == [
         f"  why:    kube-scheduler: {REFUSED}",
         "  help:   none is needed: node b has what it asks for",
@@ -82,7 +83,7 @@ def test_a_free_card_serves_the_pod() -> None:
 
 
 def test_devices_that_are_still_kube_schedulers_are_none_of_the_controllers() -> None:
-    found = explain_pod(cluster(by_allocator("controller")), "default", "p")
+    found = explain_pod(cluster(by_allocator("controller")), "default", "p", now=NOW)
     assert found.verdict is not None
     assert "2 with counters, which only kube-scheduler allocates" in found.verdict.reason
 

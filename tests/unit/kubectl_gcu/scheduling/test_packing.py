@@ -12,11 +12,18 @@ from dra_driver.model.claims.claim import Object
 from dra_driver.model.claims.packing import Packing
 from kubectl_gcu.cluster.manifest import parse_manifest
 from kubectl_gcu.cluster.to_decide import objects_to_decide
-from kubectl_gcu.scheduling.packing import configured_packing
+from kubectl_gcu.scheduling.packing import configured_ignored_fields, configured_packing
 from kubectl_gcu.scheduling.plan import Planner
-from tests.unit.controller.allocator.build import CLASSES, allocated, device, pool
+from tests.unit.controller.allocator.build import (
+    CLASSES,
+    allocated,
+    claim,
+    device,
+    pool,
+    request,
+)
 from tests.unit.controller.world import node
-from tests.unit.kubectl_gcu.manifests import TWO, spec, template, workload
+from tests.unit.kubectl_gcu.manifests import TWO, single, spec, template, workload
 from tests.unit.kubectl_gcu.server import Server
 
 BINPACK, SPREAD = Packing.BINPACK, Packing.SPREAD
@@ -66,6 +73,48 @@ def controller(
 )
 def test_what_the_controllers_pod_says(pods: list[Object], packing: Policy | None) -> None:
     assert configured_packing(pods) == packing
+
+
+def ignoring(fields: str) -> Object:
+    """A pod of a controller that ignores these fields of claims."""
+    found = controller()
+    found["spec"]["containers"][0]["env"] += [{"name": "GCU_IGNORED_CLAIM_FIELDS", "value": fields}]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("pods", "ignored"),
+    [
+        pytest.param([], set(), id="no controller"),
+        pytest.param([controller()], set(), id="an older controller"),
+        pytest.param([ignoring("")], set(), id="none"),
+        pytest.param([ignoring("score,weight")], {"score", "weight"}, id="two"),
+    ],
+)
+def test_which_fields_of_claims_it_ignores(pods: list[Object], ignored: set[str]) -> None:
+    assert configured_ignored_fields(pods) == ignored
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        pytest.param("", "claim default/c, request gcu: the field score is not", id="refused"),
+        pytest.param("score", "", id="ignored"),
+    ],
+)
+def test_a_field_that_the_controller_ignores(fields: str, reason: str) -> None:
+    server: Any = Server(
+        *((RESOURCE_SLICES, each) for each in pool("a", [device("whole", 1)])),
+        *((DEVICE_CLASSES, each) for each in CLASSES.values()),
+        (NODES, node("a")),
+        (RESOURCE_CLAIMS, claim("c", [request(score=1)])),
+        (PODS, ignoring(fields)),
+    )
+    manifest = parse_manifest([single(spec(resourceClaimName="c"))], "default")
+    objects, _ = objects_to_decide(server)
+    [planned] = Planner(objects, manifest, lambda *_: {}).plan()
+    assert planned.reason.startswith(reason)
+    assert bool(planned.node) == (not reason)
 
 
 @pytest.mark.parametrize(

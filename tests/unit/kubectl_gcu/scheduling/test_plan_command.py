@@ -102,10 +102,10 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 class WithoutDra(Server):
     """An API server before Kubernetes 1.34."""
 
-    def list(self, resource: Resource, *, namespace: str = "", forbids: bool = True) -> Listing:
+    def list(self, resource: Resource, **more: Any) -> Listing:
         if resource.api_version.startswith("resource.k8s.io/"):
             raise NotFound("404 page not found", status=404)
-        return super().list(resource, namespace=namespace, forbids=forbids)
+        return super().list(resource, **more)
 
 
 def test_without_dra_nothing_can_be_planned(
