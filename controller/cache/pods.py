@@ -137,12 +137,12 @@ def why_unbound(pod: Pod) -> str:
     scheduler, condition = scheduler_name(pod), not_scheduled(pod)
     if node := nominated_node(pod):
         return f"{scheduler} chose node {node} and did not bind the pod to it"
-    if condition is None:
+    if held_by := gates(pod):
+        return f"a scheduling gate holds it: {', '.join(sorted(held_by))}"
+    # The condition of a gate stays after the gate, until the first try (kube-scheduler 1.37.1).
+    if condition is None or condition[0] == "SchedulingGated":
         return f"no scheduler has tried the pod; its schedulerName is {scheduler}"
-    reason, message = condition
-    if reason == "SchedulingGated":
-        return f"a scheduling gate holds it: {', '.join(sorted(gates(pod))) or message}"
-    return f"{scheduler} says {reason}: {message}"
+    return f"{scheduler} says {condition[0]}: {condition[1]}"
 
 
 def _not_scheduled(pod: Pod, reason: str) -> str | None:

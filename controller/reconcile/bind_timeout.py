@@ -163,7 +163,7 @@ class BindTimeout:
         if other is not None:
             heir = context.cache.unit_of(other).uid
             self._clock.record_handover(unit.uid, heir, uid_of(other), now)
-            next_step = f"{pods.key_of(other)} can use that. {next_step}"
+            next_step = f"{pods.key_of(other)} can use them. {next_step}"
         why = pods.why_unbound(pod)
         for each in unit.pods:
             if claims := held[uid_of(each)]:
@@ -179,7 +179,8 @@ class BindTimeout:
             unit.uid, now, until_tried=is_untried, condition=condition
         )
         unless = ", unless a scheduler tries it" if is_untried else ""
-        return f"Nothing is allocated for it in the next {seconds:.0f} s{unless}"
+        whom = pods.key_of(pod) if len(unit.pods) == 1 else "its group"
+        return f"Nothing is allocated for {whom} in the next {seconds:.0f} s{unless}"
 
     def _held(self, unit: Unit) -> dict[str, list[Object]]:
         """By the UIDs of its pods, what can be released; a claim of several pods once."""

@@ -129,7 +129,10 @@ def _by_allocator(api: Api, found: ObservedPod, explanation: Explanation) -> Exp
 def _freed(events: Sequence[Object]) -> str:
     """When and why the controller took the pod's devices back, if that was the last that it did."""
     event = released(events)
-    return f"{event_time(event)}: {note_of(event)}" if event else ""
+    if event is None:
+        return ""
+    to_the_second = event_time(event).partition(".")[0].removesuffix("Z")
+    return f"{to_the_second}Z: {note_of(event)}"
 
 
 def _decide(

@@ -42,7 +42,7 @@ def why_unbound(
         return _tried(pod, who)
     if group and (reason := _untried_group(group, who)):
         return reason
-    return _untried(name, who, binds_others=binds_others)
+    return _untried(pod, who, binds_others=binds_others)
 
 
 def _gated(group: PodGroupProgress | None) -> UnboundReason:
@@ -93,8 +93,8 @@ def _untried_group(progress: PodGroupProgress, who: str) -> UnboundReason | None
     return UnboundReason(who, f"{why} together", remedy)
 
 
-def _untried(name: str, who: str, *, binds_others: bool) -> UnboundReason:
-    why = f"no scheduler has tried the pod; its schedulerName is {name}"
+def _untried(pod: Object, who: str, *, binds_others: bool) -> UnboundReason:
+    why, name = pods.why_unbound(pod), pods.scheduler_name(pod)
     if name == pods.DEFAULT_SCHEDULER:
         return UnboundReason(who, why, _LOG)
     if binds_others:

@@ -69,8 +69,8 @@ def test_a_pod_that_no_scheduler_tries_gives_its_card_to_one_that_waits() -> Non
     assert holders(world) == ["second"]
     note = (
         "pod default/first held whole-0000-00-00-0 of node a for 30 s and was not bound: no "
-        "scheduler has tried the pod; its schedulerName is batch. pod default/second can use that. "
-        "Nothing is allocated for it in the next 60 s, unless a scheduler tries it"
+        "scheduler has tried the pod; its schedulerName is batch. pod default/second can use them. "
+        "Nothing is allocated for pod default/first in the next 60 s, unless a scheduler tries it"
     )
     assert f"Pod first: {note}" in world.recorder.notes
     assert f"ResourceClaim c-first: {note}" in world.recorder.notes
