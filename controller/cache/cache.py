@@ -293,7 +293,12 @@ class ClusterCache:
             return Unit(uid_of(pod), (pod,))
         found = map(self.get, self.groups.waiting_members(group.name))
         members = tuple(each for each in found if each is not None)
-        return Unit(group.uid, members, group.served >= group.min_count)
+        return Unit(group.uid, members, group.is_whole)
+
+    def unit_uid(self, pod: Object) -> str:
+        """The UID of that unit, whose members are not read."""
+        group = self.groups.group_of(pod)
+        return uid_of(pod) if group is None or not group.is_gang else group.uid
 
     def cards_of_replicas(self, pod: Object) -> Mapping[CardKey, int]:
         """By card, how many other pods of the same workload use it, pending writes included; until

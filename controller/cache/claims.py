@@ -64,14 +64,15 @@ def is_stranded(claim: Object, users: Sequence[Object]) -> bool:
     return bool(where) and "" not in where and node not in where
 
 
-def given_up(old: Object | None, new: Object | None, pod: Object) -> bool:
+def given_up(old: Object | None, new: Object | None, pod: Object, group_uid: str) -> bool:
     """Whether our allocation was taken back for the sake of this waiting pod, which fits nowhere
-    with it: by us or by kube-scheduler, which clears only what nobody else has reserved."""
+    with it: by us or by kube-scheduler, which clears only what nobody but the pod, or its group,
+    has reserved."""
     if old is None or new is None or old["metadata"]["uid"] != new["metadata"]["uid"]:
         return False
     if not allocated_by_us(old) or (new.get("status") or {}).get("allocation"):
         return False
-    others = {each.get("uid") for each in reserved_for(old)} - {uid_of(pod)}
+    others = {each.get("uid") for each in reserved_for(old)} - {uid_of(pod), group_uid}
     return not others and not pods.node_name(pod)
 
 

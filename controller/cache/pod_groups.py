@@ -8,9 +8,11 @@ PodGroup does not exist, or while a gang has fewer than ``minCount`` pods.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
 from controller.cache import pods
 from controller.cache.keys import Key, Subject, uid_of
@@ -36,35 +38,51 @@ class Member(Enum):
     HELD = "held by a scheduling gate that is not ours"
     INCOMPLETE = "lacks a claim"
     COMPLETE = "has all its claims"
+    REFUSED = "may not have what its claims request"
+    SERVED = "has devices for all claims of ours"
     BOUND = "bound"
 
 
 @dataclass(frozen=True, slots=True)
 class PodGroup:
-    """A group at this moment. `min_count` is 0 unless it is a gang. `complete` members are bound or
-    have all their claims; `served` ones are bound or have devices for all claims of ours."""
+    """A group at this moment. `min_count` is 0 unless it is a gang. `counts` has the members by
+    what they are."""
 
     name: Name
     uid: str
     exists: bool
     min_count: int
-    complete: int
-    held: int
-    served: int
+    counts: Mapping[Member, int]
 
     @property
     def is_gang(self) -> bool:
         return self.min_count > 0
 
+    @property
+    def served(self) -> int:
+        """How many members have their devices."""
+        return self.counts[Member.SERVED] + self.counts[Member.BOUND]
+
+    @property
+    def complete(self) -> int:
+        """How many members have them, or can be served."""
+        return self.served + self.counts[Member.COMPLETE]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether as many members have their devices as kube-scheduler binds together."""
+        return self.served >= self.min_count
+
     def waits_for(self) -> str | None:
         """What the group lacks before kube-scheduler would try it; None if it lacks nothing."""
         if not self.exists:
             return f"PodGroup {self.name} does not exist. Create it, or make the pod without it"
-        if self.held:
-            return (
-                f"a pod of PodGroup {self.name} is held by a scheduling gate, and kube-scheduler "
-                "waits with the whole group. Nothing is allocated before that gate is removed"
-            )
+        for member in (Member.HELD, Member.INCOMPLETE):
+            if self.counts[member]:
+                return (
+                    f"a pod of PodGroup {self.name} {_LACK[member]}, and kube-scheduler waits with "
+                    "the whole group. Nothing is allocated for the group meanwhile"
+                )
         if self.complete < self.min_count:
             return (
                 f"PodGroup {self.name} needs {self.min_count} pods with their claims, and "
@@ -76,22 +94,38 @@ class PodGroup:
     def may_be_ungated(self) -> bool:
         """Whether our gates are lifted: one member of a Basic group is served, or as many members
         of a gang as kube-scheduler binds together."""
-        return self.waits_for() is None and self.served >= max(1, self.min_count)
+        return self.waits_for() is None and self.is_whole and self.served > 0
+
+
+_LACK: Final = {
+    Member.HELD: "is held by a scheduling gate",
+    Member.INCOMPLETE: "lacks a ResourceClaim",
+}
 
 
 @dataclass(slots=True)
 class _Group:
     obj: Object | None = None
     members: dict[Name, Member] = field(default_factory=dict)
-    served: set[Name] = field(default_factory=set)  # those that are not bound
+    counts: Counter[Member] = field(default_factory=Counter)
     phase: tuple[bool, bool, bool] | None = None  # when its members were woken last
+
+    def put(self, name: Name, member: Member | None) -> None:
+        """The pod is that now; no member any longer if None."""
+        old = self.members.pop(name, None)
+        if old is not None:
+            self.counts[old] -= 1
+        if member is not None:
+            self.members[name] = member
+            self.counts[member] += 1
 
 
 class PodGroups:
     """All groups, by name. One thread uses it.
 
-    `is_followed`: the API server serves PodGroups and lets us list them. Without that a pod that
-    names a group is like any other pod.
+    Whether a pod is served or refused is what its last step found (`set_found`); everything else is
+    as the watches report it. Where the API server does not serve PodGroups, or forbids the list, a
+    pod that names a group is like any other pod.
     """
 
     def __init__(self) -> None:
@@ -117,32 +151,31 @@ class PodGroups:
         member = None if pod is None or group is None else _member(pod, has_claims=has_claims)
         before = self._group_of.pop(name, None)
         if before is not None and (before != group or member is None):
-            self._groups[before].members.pop(name, None)
-            self._groups[before].served.discard(name)
+            self._groups[before].put(name, None)
             self._on_changed(before)
         if group is None or member is None:
             return
         self._group_of[name] = group
         found = self._groups.setdefault(group, _Group())
-        if found.members.get(name) is not member:
-            found.members[name] = member
-            if member is not Member.COMPLETE:
-                found.served.discard(name)
+        old = found.members.get(name)
+        if old is not member and not (member is Member.COMPLETE and old in _FOUND):
+            found.put(name, member)
             self._on_changed(group)
 
     def is_member(self, name: Name) -> bool:
         """Whether the pod of that name is a member of any group."""
         return name in self._group_of
 
-    def set_served(self, pod: Object, *, is_served: bool) -> None:
-        """Whether the pod, which is not bound, has devices for all its claims of ours."""
+    def set_found(self, pod: Object, member: Member) -> None:
+        """The step of the pod, which is not bound, found that it is COMPLETE, SERVED or REFUSED."""
         name = _name(pod)
         group = self._group_of.get(name)
-        if group is None or (name in self._groups[group].served) is is_served:
+        if group is None:
             return
-        served = self._groups[group].served
-        served.add(name) if is_served else served.discard(name)
-        self._on_changed(group)
+        found = self._groups[group]
+        if found.members[name] in {Member.COMPLETE, *_FOUND} - {member}:
+            found.put(name, member)
+            self._on_changed(group)
 
     def group_of(self, pod: Object) -> PodGroup | None:
         """The pod's group; None for a pod without one."""
@@ -171,17 +204,13 @@ class PodGroups:
 
     def _view(self, name: Name) -> PodGroup:
         found = self._groups.get(name) or _Group()
-        kinds = list(found.members.values())
-        bound = kinds.count(Member.BOUND)
         policy = {} if found.obj is None else found.obj["spec"].get("schedulingPolicy") or {}
         return PodGroup(
             name=name,
             uid="" if found.obj is None else uid_of(found.obj),
             exists=found.obj is not None,
             min_count=int((policy.get("gang") or {}).get("minCount") or 0),
-            complete=bound + kinds.count(Member.COMPLETE),
-            held=kinds.count(Member.HELD),
-            served=bound + len(found.served),
+            counts=Counter(found.counts),
         )
 
     def _on_changed(self, name: Name) -> None:
@@ -189,6 +218,9 @@ class PodGroups:
         found = self._groups[name]
         if found.obj is None and not found.members:
             del self._groups[name]
+
+
+_FOUND: Final = frozenset({Member.SERVED, Member.REFUSED})  # by the step of a COMPLETE pod
 
 
 def _member(pod: Object, *, has_claims: bool) -> Member | None:

@@ -144,10 +144,14 @@ class BackoffState:
         state = self._pods.get(pod_uid)
         return None if state is None or state.allocated is None else state.allocated.at
 
+    def forget_allocation(self, pod_uid: str) -> None:
+        """A claim of the pod lost its allocation."""
+        if pod_uid in self._pods:
+            self._pods[pod_uid].allocated = None
+
     def record_failure(self, pod_uid: str, node: str, now: float) -> None:
         """kube-scheduler could not place the pod on the node."""
         state = self._pods.setdefault(pod_uid, _PodState())
-        state.allocated = None
         state.failed.setdefault(node, _Timer(*self._retry, self._draw)).begin(now)
 
     def nodes_in_backoff(self, pod_uid: str, now: float) -> dict[str, float]:

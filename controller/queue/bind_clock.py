@@ -30,11 +30,13 @@ _PROMISE: Final = 10.0  # longer than a release and the allocation after it take
 
 @dataclass(slots=True)
 class _Unit:
-    backoff: Backoff
+    backoff: Backoff | None = None  # from the first pause on
     paused_until: float = 0.0
     until_tried: bool = False
     condition: Condition = None
     node_failed: bool = False
+    allocated_at: float = 0.0
+    asked_until: float = 0.0
     met: set[str] = field(default_factory=set)  # units that one of the two gave its devices to
 
 
@@ -86,7 +88,11 @@ class BindClock:
         from `first` seconds. With `until_tried` no scheduler has come to it: the pause ends when
         its `condition` changes. `node_failed`: it could not be bound where it was. Returns the
         seconds."""
-        found = self._unit(unit, first)
+        found = self._unit(unit)
+        if found.backoff is None:
+            first = self._first_pause if first is None else first
+            longest = max(first, self._longest_pause)
+            found.backoff = Backoff(first=first, longest=longest, draw=self._draw)
         seconds = found.backoff.next()
         found.paused_until = now + seconds
         found.until_tried, found.condition = until_tried, condition
@@ -105,10 +111,29 @@ class BindClock:
         found = self._units.get(unit)
         return found is not None and found.node_failed
 
-    def record_handover(self, unit: str, other: str, pod: str, now: float) -> None:
-        """The devices of `unit` are released for `pod`, which is of the unit `other`."""
-        self._unit(unit).met.add(other)
-        self._unit(other).met.add(unit)
+    def record_allocation(self, unit: str, pod: str, now: float) -> None:
+        """A pod of the unit got devices. Of a pod alone `BackoffState` knows when."""
+        if unit != pod:
+            self._unit(unit).allocated_at = now
+        self._promised.pop(pod, None)
+
+    def allocated_at(self, unit: str, otherwise: float) -> float:
+        """When the unit got devices last; `otherwise` if another process allocated them."""
+        found = self._units.get(unit)
+        return max(otherwise, 0.0 if found is None else found.allocated_at)
+
+    def ask_again_at(self, unit: str, at: float) -> None:
+        """Nobody could use what the unit holds: ask again then."""
+        self._unit(unit).asked_until = at
+
+    def asked_until(self, unit: str) -> float:
+        """Until when it is known that nobody could use what the unit holds: one answer for all pods
+        of a gang."""
+        found = self._units.get(unit)
+        return 0.0 if found is None else found.asked_until
+
+    def promise(self, pod: str, now: float) -> None:
+        """Devices are being released for the pod."""
         self._promised[pod] = now + _PROMISE
 
     def is_promised(self, pod: str, now: float) -> bool:
@@ -116,9 +141,10 @@ class BindClock:
         for it."""
         return self._promised.get(pod, 0.0) > now
 
-    def record_allocation(self, pod: str) -> None:
-        """The pod has devices."""
-        self._promised.pop(pod, None)
+    def record_handover(self, unit: str, other: str) -> None:
+        """The devices of `unit` were released for `other`."""
+        self._unit(unit).met.add(other)
+        self._unit(other).met.add(unit)
 
     def have_met(self, unit: str, other: str) -> bool:
         """Whether one of the two gave its devices to the other before. It is not done again: the
@@ -126,14 +152,16 @@ class BindClock:
         found = self._units.get(unit)
         return found is not None and other in found.met
 
+    def on_not_released(self, unit: str, pod: str) -> None:
+        """The release failed: the unit does not pause, and the pod gets nothing by it."""
+        self._promised.pop(pod, None)
+        if unit in self._units:
+            self._units[unit].paused_until = 0.0
+
     def forget(self, unit: str) -> None:
         """The unit was bound, or is gone."""
         self._units.pop(unit, None)
         self._promised.pop(unit, None)
 
-    def _unit(self, unit: str, first: float | None = None) -> _Unit:
-        if unit not in self._units:
-            first = self._first_pause if first is None else first
-            longest = max(first, self._longest_pause)
-            self._units[unit] = _Unit(Backoff(first=first, longest=longest, draw=self._draw))
-        return self._units[unit]
+    def _unit(self, unit: str) -> _Unit:
+        return self._units.setdefault(unit, _Unit())

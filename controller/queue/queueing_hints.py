@@ -57,18 +57,18 @@ class QueueingHints:
         """Whether one of the changed nodes can serve the class, whose first pod is `key`. True if
         that takes too long to find out."""
         with self.steps.step("hint", key.namespace, HINT_SECONDS):
-            return self.can_serve(pod_class, changed)
+            return self.can_serve(pod_class, changed, if_unknown=True)
 
-    def can_serve(self, pod_class: PodClass, nodes: NodeSet) -> bool:
-        """Whether one of the nodes can serve the class; in a step. True if that takes too long to
-        find out."""
+    def can_serve(self, pod_class: PodClass, nodes: NodeSet, *, if_unknown: bool) -> bool:
+        """Whether one of the nodes can serve the class; in a step. `if_unknown` if that takes too
+        long to find out."""
         try:
             feasible = self._feasible(pod_class, nodes)
             return bool(feasible) and can_serve(
                 self.state, pod_class.wanted, feasible, policy=self.policy
             )
         except AllowanceSpent:
-            return True
+            return if_unknown
 
     def _feasible(self, pod_class: PodClass, changed: NodeSet) -> NodeSet:
         bound = pods.node_name(pod_class.pod)

@@ -207,17 +207,22 @@ class SchedulingQueue:
         self._changed.clear()
         self._begin_changes()
 
-    def has_classes(self) -> bool:
-        """Whether any pod waits that an event could help."""
-        return bool(self._classes)
-
-    def helped_by(self, names: Collection[str]) -> Iterator[Key]:
-        """The pods of each class that one of these nodes can serve as the cluster is counted now,
-        class by class; in a step."""
+    def classes_served_by(self, names: Collection[str]) -> list[PodClass]:
+        """The classes that one of these nodes can serve as the cluster is counted now; in a
+        step."""
+        if not self._classes:
+            return []
         nodes = self._numbers.set_of(names)
-        for pod_class, _, reserved in self._class_heads(self._clock()):
-            if self._hints.can_serve(pod_class, self._usable(nodes, reserved)):
-                yield from self._classes[pod_class].keys()
+        return [
+            pod_class
+            for pod_class, _, reserved in self._class_heads(self._clock())
+            if self._hints.can_serve(pod_class, self._usable(nodes, reserved), if_unknown=False)
+        ]
+
+    def members(self, pod_class: PodClass) -> Iterator[Key]:
+        """The pods of the class that wait for an event, by priority and age."""
+        found = self._classes.get(pod_class)
+        return iter(()) if found is None else found.keys()
 
     def waiting_pods(self) -> int:
         """How many pods wait for devices."""

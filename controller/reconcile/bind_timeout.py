@@ -6,7 +6,7 @@ over the version that they read, so one of them gets a conflict (docs/dev/contro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from controller.cache import pods
@@ -22,10 +22,11 @@ from controller.queue.backoff import Allocated
 from controller.queue.bind_clock import BINDING_LIMIT, UNUSED_LIMIT
 from controller.reconcile.context import Context
 from controller.reconcile.deallocator import Deallocator, is_idle, is_unbound
+from controller.write.commands import Handover
 from dra_driver.model.claims.claim import Object, results
 
 _FACTOR_FOR_OLD_VERDICT = 4
-_BUSY_RETRY = 1.0  # seconds; a release for the same pod, or a write for the gang, is under way
+_BUSY_RETRY = 1.0  # seconds; a write for the gang is under way
 _ALLOCATED_BY_OLD_SERVER = "it was allocated before Kubernetes 1.36, and cannot be reserved"
 
 
@@ -67,29 +68,35 @@ class BindTimeout:
 
     def _check_clock(self, pod: Object, claims: list[Object], now: float) -> None:
         context, key = self._context, pods.key_of(pod)
-        unit, mine = context.cache.unit_of(pod), self._allocated(pod, now)
-        since = max(mine.at, *(context.backoff.last_allocated(uid_of(p)) or 0.0 for p in unit.pods))
+        unit_uid, mine = context.cache.unit_uid(pod), self._allocated(pod, now)
+        since = self._clock.allocated_at(unit_uid, mine.at)
+        begin = max(since + self._clock.patience(now), self._clock.asked_until(unit_uid))
+        if now < begin:
+            context.queue.add(key, begin)
+            return
+        unit = context.cache.unit_of(pod)
         limits = self._limits(pod, claims, unit, mine)
         if now < since + limits.for_others:
             context.queue.add(key, since + limits.for_others)
         elif now >= since + limits.in_any_case:
             self._release(unit, pod, since, limits, None)
-        elif (other := self._beneficiary(unit)) is None:
-            context.queue.add(key, min(since + limits.in_any_case, now + self._patience))
-        elif self._clock.is_promised(uid_of(other), now):
-            context.queue.add(key, now + _BUSY_RETRY)
-        else:
+        elif (other := self._beneficiary(unit, now)) is not None:
             self._release(unit, pod, since, limits, other)
+        else:
+            again_at = min(since + limits.in_any_case, now + self._patience)
+            self._clock.ask_again_at(unit_uid, again_at)
+            context.queue.add(key, again_at)
 
     def _on_bound(self, pod: Object, now: float) -> None:
         backoff, uid = self._context.backoff, uid_of(pod)
         allocated_at = backoff.last_allocated(uid)
-        group = self._context.cache.groups.group_of(pod)
-        if allocated_at is not None and group is None:  # a group may wait for its other pods
-            self._clock.record_binding(now - allocated_at, now)
-        backoff.forget_pod(uid)
-        for unit in (uid,) if group is None else (uid, group.uid):
+        if allocated_at is not None:
+            unit = self._context.cache.unit_uid(pod)
+            if unit == uid:  # a gang may wait for its other pods
+                self._clock.record_binding(now - allocated_at, now)
             self._clock.forget(unit)
+        backoff.forget_pod(uid)
+        self._clock.forget(uid)
 
     def _allocated(self, pod: Object, now: float) -> Allocated:
         otherwise = Allocated(now, pods.not_scheduled(pod))
@@ -118,76 +125,103 @@ class BindTimeout:
         return _Limits(for_others, in_any_case, by_verdict)
 
     def _is_binding(self, unit: Unit) -> bool:
-        """Whether kube-scheduler has nominated the node of a claim. It does so before it binds the
-        pod (since 1.35), and while it preempts other pods, when the condition is an old one."""
+        """Whether kube-scheduler has nominated the node of a claim for a pod that uses it. It does
+        so before it binds the pod (since 1.35), and while it preempts other pods, when the
+        condition is an old one."""
         return any(
-            pods.nominated_node(pod)
-            and pods.nominated_node(pod) in map(allocated_node, self._ours(pod))
-            for pod in unit.pods
+            allocated_node(claim) == pods.nominated_node(user)
+            for claims in self._held(unit, is_unbound).values()
+            for claim in claims
+            for user in self._context.cache.pods_of(claim)
         )
 
-    def _beneficiary(self, unit: Unit) -> Object | None:
-        """The first waiting pod that could be served if the unit's devices were free, and that no
-        devices went to or fro before. For this question they are counted as free."""
+    def _beneficiary(self, unit: Unit, now: float) -> Object | None:
+        """A waiting pod that could be served if the unit's devices were free, that cannot be served
+        as it is, that no other release is under way for, and that no devices went to or fro before.
+        For this question the devices are counted as free."""
         cache, queue = self._context.cache, self._context.queue
-        claims = [claim for held in self._held(unit).values() for claim in held]
-        if not queue.has_classes() or self._context.dispatcher.in_flight(*claims):
+        claims = [claim for held in self._held(unit, is_unbound).values() for claim in held]
+        if self._context.dispatcher.in_flight(*claims):
             return None
         nodes = self._context.nodes_of(each.pool for claim in claims for each in results(claim))
-        for claim in claims:
-            cache.assume(claim | {"status": {}})
+        before = set(queue.classes_served_by(nodes))
         try:
-            for key in queue.helped_by(nodes):
-                pod = cache.get(key)
-                other = None if pod is None else cache.unit_of(pod).uid
-                if other not in {None, unit.uid} and not self._clock.have_met(unit.uid, other):
-                    return pod
+            for claim in claims:
+                cache.assume(claim | {"status": {}})
+            after = queue.classes_served_by(nodes)
         finally:
             for claim in claims:
                 cache.forget(claim)
-        return None
+        waiting = (
+            pod
+            for pod_class in after
+            if pod_class not in before
+            for key in queue.members(pod_class)
+            if (pod := cache.get(key)) is not None
+        )
+        return next((pod for pod in waiting if self._may_get(pod, unit, nodes, now)), None)
+
+    def _may_get(self, pod: Object, unit: Unit, nodes: Collection[str], now: float) -> bool:
+        other, avoided = self._context.cache.unit_uid(pod), self._context.backoff.nodes_in_backoff
+        return (
+            other != unit.uid
+            and not self._clock.is_promised(uid_of(pod), now)
+            and not self._clock.have_met(unit.uid, other)
+            and not avoided(uid_of(pod), now).keys() >= set(nodes)
+        )
 
     def _release(
         self, unit: Unit, pod: Object, since: float, limits: _Limits, other: Object | None
     ) -> None:
         """Release all that the unit holds since that time; for `other`, if there is one."""
         context, now = self._context, self._context.clock()
-        held = self._held(unit)
+        by_verdict = other is None and limits.by_verdict
+        held = self._held(unit, is_idle if by_verdict else is_unbound)
         if context.dispatcher.in_flight(*unit.pods, *(c for each in held.values() for c in each)):
             context.queue.add(pods.key_of(pod), now + _BUSY_RETRY)
             return
-        if other is None and limits.by_verdict:
-            next_step = "Another node is tried"
-        else:
-            next_step = self._pause(unit, pod, now)
+        handover, next_step = None, "Another node is tried"
+        if not by_verdict:
+            handover, next_step = Handover(unit.uid), self._pause(unit, pod, now)
         if other is not None:
-            heir = context.cache.unit_of(other).uid
-            self._clock.record_handover(unit.uid, heir, uid_of(other), now)
+            handover = Handover(unit.uid, context.cache.unit_uid(other), uid_of(other))
+            self._clock.promise(uid_of(other), now)
             next_step = f"{pods.key_of(other)} can use them. {next_step}"
-        why = pods.why_unbound(pod)
+        why = self._why_unbound(pod)
         for each in unit.pods:
             if claims := held[uid_of(each)]:
                 key = pods.key_of(each)
                 story = f"{key} held {_devices(claims)} for {now - since:.0f} s and was not bound"
-                self._deallocator.release(key, claims, why, f"{story}: {why}. {next_step}")
+                note = f"{story}: {why}. {next_step}"
+                self._deallocator.release(key, claims, why, note, handover)
+
+    def _why_unbound(self, pod: Object) -> str:
+        group = self._context.cache.groups.group_of(pod)
+        if group is None or group.is_whole:
+            return pods.why_unbound(pod)
+        return (
+            f"{group.served} of the {group.min_count} pods that PodGroup {group.name} needs had "
+            "their devices"
+        )
 
     def _pause(self, unit: Unit, pod: Object, now: float) -> str:
         """Begin the unit's pause; returns what happens next, in words."""
         condition = pods.not_scheduled(pod)
-        is_untried = len(unit.pods) == 1 and condition == self._allocated(pod, now).condition
+        is_alone = unit.uid == uid_of(pod)
+        is_untried = is_alone and condition == self._allocated(pod, now).condition
         seconds = self._clock.begin_pause(
             unit.uid, now, until_tried=is_untried, condition=condition
         )
         unless = ", unless a scheduler tries it" if is_untried else ""
-        whom = pods.key_of(pod) if len(unit.pods) == 1 else "its group"
+        whom = pods.key_of(pod) if is_alone else "its group"
         return f"Nothing is allocated for {whom} in the next {seconds:.0f} s{unless}"
 
-    def _held(self, unit: Unit) -> dict[str, list[Object]]:
+    def _held(self, unit: Unit, may_lose: Callable[[Object], bool]) -> dict[str, list[Object]]:
         """By the UIDs of its pods, what can be released; a claim of several pods once."""
         held: dict[str, list[Object]] = {}
         seen: set[str] = set()
         for pod in unit.pods:
-            found = self._deallocator.reclaimable(pod, self._ours(pod), is_unbound)
+            found = self._deallocator.reclaimable(pod, self._ours(pod), may_lose)
             held[uid_of(pod)] = [claim for claim in found if uid_of(claim) not in seen]
             seen |= set(map(uid_of, found))
         return held

@@ -97,7 +97,8 @@ class AllocationCommitter:
             condition = pods.not_scheduled(command.pod)
             allocated = Allocated(now, condition, command.binds_volumes)
             context.backoff.record_allocation(uid, uids, allocated)
-            context.bind_clock.record_allocation(uid)
+            unit = context.cache.unit_uid(command.pod)
+            context.bind_clock.record_allocation(unit, uid, now)
         for each in filter(allocation, answer.claims):
             # Somebody may have cleared it before the answer was read.
             known = context.cache.get(Key.of_claim(each))

@@ -8,7 +8,7 @@ from controller.cache import pods
 from controller.cache.claims import allocated_node, is_orphan, is_releasable, is_stranded
 from controller.cache.keys import Key, Subject, uid_of
 from controller.reconcile.context import Context
-from controller.write.commands import Answer, ReleaseAllocation
+from controller.write.commands import Answer, Handover, ReleaseAllocation
 from dra_driver.model.claims.claim import Object, allocation, claim_names
 
 
@@ -38,8 +38,7 @@ class Deallocator:
         context, namespace = self._context, pod["metadata"]["namespace"]
         names = filter(None, claim_names(pod).values())
         found = (context.cache.get(Key(Subject.CLAIM, namespace, name)) for name in names)
-        unit = set(map(uid_of, context.cache.unit_of(pod).pods))
-        claims = self.reclaimable(pod, filter(None, found), lambda user: uid_of(user) in unit)
+        claims = self.reclaimable(pod, filter(None, found), self._is_unusable)
         is_free = not context.dispatcher.in_flight(pod, *claims)
         if claims and is_free and not pods.node_name(pod):
             self.release(pods.key_of(pod), claims, "its pod cannot be bound")
@@ -56,11 +55,20 @@ class Deallocator:
             why = "the pods that reserved it are bound to other nodes"
             self.release(pods.key_of(pod), stranded, why)
 
-    def release(self, key: Key, claims: Iterable[Object], why: str, note: str = "") -> None:
-        """Release the claims; `why` and `note` are those of `ReleaseAllocation`."""
+    def release(
+        self,
+        key: Key,
+        claims: Iterable[Object],
+        why: str,
+        note: str = "",
+        handover: Handover | None = None,
+    ) -> None:
+        """Release the claims; `why` and what follows are those of `ReleaseAllocation`."""
         once = {uid_of(each): each for each in claims}  # a pod may name a claim twice
         self._context.dispatcher.dispatch(
-            ReleaseAllocation(key=key, claims=tuple(once.values()), why=why, note=note)
+            ReleaseAllocation(
+                key=key, claims=tuple(once.values()), why=why, note=note, handover=handover
+            )
         )
 
     def on_released(self, command: ReleaseAllocation, answer: Answer) -> None:
@@ -74,6 +82,8 @@ class Deallocator:
         context.reporter.releases.inc(len(released))
         if released and command.note:
             context.reporter.released(context.cache.get(command.key), released, command.note)
+        if command.handover is not None:
+            self._on_handover(command.handover, is_done=bool(released))
         for key in map(Key.of_claim, command.claims):
             # Its pod may have gone meanwhile. The command's own key backs off after an error.
             if key != command.key:
@@ -92,6 +102,20 @@ class Deallocator:
                 for user in self._context.cache.pods_of(claim)
             )
         ]
+
+    def _on_handover(self, handover: Handover, *, is_done: bool) -> None:
+        clock = self._context.bind_clock
+        if not is_done:
+            clock.on_not_released(handover.giver, handover.pod)
+        elif handover.heir:
+            clock.record_handover(handover.giver, handover.heir)
+
+    def _is_unusable(self, pod: Object) -> bool:
+        """Whether the pod, too, cannot be bound as it is."""
+        if pods.node_name(pod):
+            return False
+        group = self._context.cache.groups.group_of(pod)
+        return pods.is_aside(pod) or (group is not None and group.waits_for() is not None)
 
 
 def is_unbound(pod: Object) -> bool:

@@ -10,6 +10,7 @@ from controller.cache import nodes, pods
 from controller.cache.cache import Changed
 from controller.cache.claims import allocated_node, given_up
 from controller.cache.keys import Key, Subject, uid_of
+from controller.cache.pod_groups import PodGroup
 from controller.reconcile.context import Context
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
@@ -104,29 +105,28 @@ class EventHandlers:
         if old is None or new is None or _read_by_pods(old) != _read_by_pods(new):
             for pod in self._cache.pods_of(claim):
                 node = allocated_node(old) if old is not None else None
-                if node is not None and given_up(old, new, pod):
-                    self._on_given_up(pod, node, now)
+                group = self._cache.groups.group_of(pod)
+                group_uid = "" if group is None else group.uid
+                if node is not None and given_up(old, new, pod, group_uid):
+                    self._on_given_up(pod, group, node, now)
                 yield pods.key_of(pod)
 
-    def _on_given_up(self, pod: Object, node: str, now: float) -> None:
+    def _on_given_up(self, pod: Object, group: PodGroup | None, node: str, now: float) -> None:
         """The pod lost its allocation, and avoids the node for a while. It does not if the clock
-        released the allocation, nor if it is of a gang that lacked others: kube-scheduler clears
-        those of all members. A gang pauses then, so that two gangs which took half of the cards
-        each do not do so again at the same time."""
-        clock, group = self._bind_clock, self._cache.groups.group_of(pod)
-        unit, has_failed = uid_of(pod), True
+        released the allocation, nor if its group lacked something. kube-scheduler clears those of
+        all members of a gang that it cannot bind: then the gang pauses, so that two gangs which
+        took half of the cards each do not do so again at the same time."""
+        self._backoff.forget_allocation(uid_of(pod))
+        if group is not None and group.waits_for() is not None:
+            return
+        clock, is_gang = self._bind_clock, group is not None and group.is_gang
+        unit = self._cache.unit_uid(pod)
         is_paused = clock.paused_until(unit, pods.not_scheduled(pod)) > now
-        if group is not None and group.is_gang:
-            unit = group.uid
-            is_paused = clock.paused_until(unit, None) > now
-            if not is_paused:  # `served` is as the members' last steps found it: from before
-                is_complete = group.served >= group.min_count
-                quiet = self._context.settings.quiet_time
-                clock.begin_pause(unit, now + quiet, first=quiet, node_failed=is_complete)
-            has_failed = clock.has_node_failed(unit)
-        elif is_paused:
-            has_failed = False
-        if has_failed:
+        if group is not None and is_gang and not is_paused:
+            # How many members were served is as their last steps found it: from before.
+            quiet = self._context.settings.quiet_time
+            clock.begin_pause(unit, now + quiet, first=quiet, node_failed=group.is_whole)
+        if clock.has_node_failed(unit) if is_gang else not is_paused:
             self._backoff.record_failure(uid_of(pod), node, now)
 
 

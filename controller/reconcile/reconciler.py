@@ -12,6 +12,7 @@ from controller.allocator.results import granted_amounts
 from controller.cache import pods
 from controller.cache.claims import allocated_by_us
 from controller.cache.keys import Key, Subject, uid_of
+from controller.cache.pod_groups import Member
 from controller.filter.node_filter import FeasibleNodes, NodeFilter
 from controller.filter.usage import check_allocated, check_requested, check_scheduler
 from controller.queue.queueing_hints import PodClass
@@ -128,16 +129,15 @@ class Reconciler:
         except (Refused, InvalidValue) as error:
             self._refuse(pod, list(claims.values()), error)
             return
-        if self._is_left_to_group(pod, ours, is_served=not wanted):
+        if self._is_left_to_group(pod, ours, Member.COMPLETE if wanted else Member.SERVED):
             return
         if not wanted:
             self.remove_waiting(key)
             if not all(map(allocation, claims.values())):
                 context.queue.add_foreign(key, context.clock())
             self._leave_to_scheduler(pod, claims, ours)
-            return
-        begin_at = self._begin_at(pod, wanted)
-        if begin_at > context.clock():
+        elif (begin_at := self._begin_at(pod, wanted)) > context.clock():
+            self._stop_waiting(key)
             context.queue.add(key, begin_at)
         else:
             self._serve(pod, wanted, claims, ours)
@@ -166,22 +166,24 @@ class Reconciler:
         begin_at = max(self._context.backoff.quiet_until(each.ref.uid) for each in wanted)
         if pods.node_name(pod):
             return begin_at
-        unit = self._context.cache.unit_of(pod).uid
+        unit = self._context.cache.unit_uid(pod)
         paused = self._context.bind_clock.paused_until(unit, pods.not_scheduled(pod))
         return max(begin_at, paused)
 
-    def _is_left_to_group(self, pod: Object, ours: dict[str, Object], *, is_served: bool) -> bool:
+    def _is_left_to_group(self, pod: Object, claims: dict[str, Object], found: Member) -> bool:
         """Whether nothing else is done for the pod in this step, because it is a member of a group:
-        the group lacks something, or the pod's gate is lifted with those of its group."""
+        the group lacks something, or the pod's gate is lifted with those of its group. `found` is
+        what the step found so far."""
         context, groups = self._context, self._context.cache.groups
         if pods.node_name(pod) or groups.group_of(pod) is None:
             return False
-        groups.set_served(pod, is_served=is_served)
+        groups.set_found(pod, found)
         for key in groups.wake():
             context.queue.add(key, context.clock())
         group = groups.group_of(pod)
-        if group is not None and (lack := group.waits_for()) is not None:
-            self._wait_for_group(pod, list(ours.values()), lack)
+        lack = None if group is None else group.waits_for()
+        if lack is not None and found is not Member.REFUSED:
+            self._wait_for_group(pod, list(claims.values()), lack)
             return True
         if group is not None and group.may_be_ungated() and pods.has_our_gate(pod):
             context.dispatcher.dispatch(LiftGate(key=pods.key_of(pod), pod=pod))
@@ -189,23 +191,28 @@ class Reconciler:
         return False
 
     def _wait_for_group(self, pod: Object, claims: list[Object], lack: str) -> None:
-        """Nothing is allocated for the pod; a change of its group makes it active again. People
-        are told after the quiet time: a group's pods are made one after the other."""
+        """Nothing is allocated for the pod; a change of its group makes it active again. After the
+        quiet time people are told, and what the pod has is released: a group's pods and their
+        claims are made one after the other."""
         queue, key, now = self._context.queue, pods.key_of(pod), self._context.clock()
-        self._deallocator.release_unusable(pod)
+        self._stop_waiting(key)
         if not claims:
             return
         due = queue.add_unschedulable(key, now, None) + self._context.settings.quiet_time
         if now < due:
             queue.add(key, due)
         else:
+            self._deallocator.release_unusable(pod)
             self._report(pod, claims, lack)
+
+    def _stop_waiting(self, key: Key) -> None:
+        """No node is reserved for the pod any longer."""
+        self._context.queue.on_nodes_changed(self._guard.release(key))
 
     def _set_aside(self, key: Key, pod: Object | None) -> None:
         """Nothing is allocated for the pod; the event of a missing claim makes it active again."""
         self.remove_waiting(key)
         if pod is not None:
-            self._context.cache.groups.set_served(pod, is_served=False)
             self._deallocator.release_unusable(pod)
 
     def _leave_to_scheduler(
@@ -313,6 +320,8 @@ class Reconciler:
         error: Exception,
         pod_class: PodClass | None = None,
     ) -> None:
+        if pod_class is None and self._is_left_to_group(pod, {}, Member.REFUSED):
+            return
         self._context.queue.add_refused(pods.key_of(pod), self._context.clock(), pod_class)
         self._report(pod, claims, str(error))
 

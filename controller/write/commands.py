@@ -33,13 +33,24 @@ class WriteAllocation(Command):
     binds_volumes: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """The clock takes devices from the unit with the UID `giver`, for the pod `pod` of the unit
+    `heir`; for nobody if both are empty."""
+
+    giver: str
+    heir: str = ""
+    pod: str = ""
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ReleaseAllocation(Command):
-    """Clear the allocations of `claims`. `why` is for the log; `note` is of the event about the
-    pod `key` and the claims, empty if people need none."""
+    """Clear the allocations of `claims`. `why` is for the log. `note` is of the event about the
+    pod `key` and the claims, empty if people need none. `handover`: the clock releases them."""
 
     why: str
     note: str = ""
+    handover: Handover | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from controller.cache import pods
-from controller.cache.pod_groups import PodGroup, PodGroups
+from controller.cache.pod_groups import Member, PodGroup, PodGroups
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Forbidden, NotFound
 from dra_driver.kube.resources import POD_GROUPS, POD_GROUPS_V1BETA1, PODS, RESOURCE_CLAIMS
@@ -118,7 +118,8 @@ def _as_controller(
     for each in found:
         its = _claims_of(each, claims)
         view.set_pod(_name(each), each, has_claims=all(claim is not None for claim in its))
-        view.set_served(each, is_served=_is_served(each, claims))
+        if _is_served(each, claims):
+            view.set_found(each, Member.SERVED)
     return replace(known, group=view.group_of(pod))
 
 

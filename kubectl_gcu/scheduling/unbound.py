@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller.cache import pods
+from controller.cache.pod_groups import Member
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import SCHEDULING_GATE
 from kubectl_gcu.cluster.pod_groups import PodGroupProgress
@@ -80,7 +81,7 @@ def incomplete_group(progress: PodGroupProgress) -> UnboundReason | None:
         return None
     if not group.exists:
         return UnboundReason("whoever creates the PodGroup", lack)
-    if group.held:
+    if group.counts[Member.HELD]:
         return UnboundReason("whoever set the scheduling gate", lack)
     return UnboundReason(f"whoever creates the pods of PodGroup {group.name}", lack)
 

@@ -7,11 +7,22 @@ from typing import Any
 
 import pytest
 
+from controller.cache.claims import MANAGER, given_up
 from controller.queue.bind_clock import BINDING_LIMIT, UNUSED_LIMIT
-from dra_driver.kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, RESOURCE_CLAIMS
+from dra_driver.kube.errors import Conflict, Unavailable
+from dra_driver.kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, RESOURCE_CLAIMS, Resource
 from dra_driver.model.claims.claim import Object, allocation
-from tests.unit.controller.allocator.build import claim, device, pool
-from tests.unit.controller.world import PATIENCE, QUIET, RETRY, World, pod, reserved
+from tests.unit.controller.allocator.build import allocated, claim, device, pool
+from tests.unit.controller.fake_api import written_by
+from tests.unit.controller.world import (
+    PATIENCE,
+    QUIET,
+    RETRY,
+    World,
+    pod,
+    reserved,
+    unallocated,
+)
 
 SCHEDULER_ERROR = {
     "type": "PodScheduled",
@@ -247,3 +258,67 @@ def test_a_claim_that_its_pod_names_twice_is_refused() -> None:
         "Pod p: pod default/p names claim default/c 2 times in spec.resourceClaims (c, again), and "
         "kube-scheduler cannot reserve it so; name it once, as c, and let all containers use c"
     )
+
+
+def test_a_claim_is_kept_while_another_pod_is_bound_with_it() -> None:
+    world = World(pool("a", [device("whole", 0)]))
+    world.put(RESOURCE_CLAIMS, claim("both"))
+    for name in ("one", "two"):
+        world.put(PODS, pod(name, "both"))
+    world.run_until_idle()
+    put(world, "third")
+    has_status(world, "two", nominatedNodeName="a")
+    world.after(PATIENCE)
+    assert holders(world) == ["both"]
+
+
+def test_the_clock_of_a_second_allocation_starts_anew() -> None:
+    """The server stored it, and its answer was lost."""
+    world = one_card("first")
+    world.after(UNUSED_LIMIT)
+    write = world.api.replace
+
+    def lost(resource: Resource, body: Object, *, subresource: str = "") -> Object:
+        stored = write(resource, body, subresource=subresource)
+        if subresource == "status":
+            world.api.replace = write  # type: ignore[method-assign]
+            raise Unavailable("no answer")
+        return stored
+
+    world.api.replace = lost  # type: ignore[method-assign]
+    world.after(RETRY)
+    world.after(QUIET)
+    assert holders(world) == ["first"]
+
+
+@pytest.mark.parametrize("error", [Unavailable("503"), Conflict("changed", status=409)])
+def test_a_release_that_fails_is_tried_again(error: Exception) -> None:
+    world = one_card("first", "second", schedulerName="batch")
+    world.after(PATIENCE - 0.1)
+    world.api.write_errors = [error]
+    world.after(0.1)
+    world.after(PATIENCE)
+    assert holders(world) == ["second"]
+
+
+def test_nothing_is_released_for_a_pod_that_avoids_the_node() -> None:
+    """It failed there; and another card is free."""
+    world = World(pool("a", [device("whole", 0), device("whole", 1)]))
+    put(world, "avoids")
+    world.run_until_idle()
+    world.put(RESOURCE_CLAIMS, unallocated(world.claim("c-avoids")))
+    world.run_until_idle()
+    put(world, "holds")
+    world.run_until_idle()
+    world.after(PATIENCE)
+    assert holders(world) == ["holds"]
+
+
+def test_a_claim_that_kube_scheduler_cleared_of_a_group_counts_as_given_up() -> None:
+    """It was reserved for the PodGroup."""
+    claimed = allocated("c", "a", "whole-0000-00-00-0")
+    claimed["status"]["reservedFor"] = [{"resource": "podgroups", "name": "g", "uid": "uid-g"}]
+    claimed["metadata"] |= {"uid": "uid-c", "managedFields": written_by(MANAGER)}
+    waiting = pod("p", "c")
+    assert given_up(claimed, unallocated(claimed), waiting, "uid-g")
+    assert not given_up(claimed, unallocated(claimed), waiting, "")

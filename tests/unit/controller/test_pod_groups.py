@@ -16,7 +16,15 @@ from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import SCHEDULING_GATE
 from tests.unit.controller.allocator.build import claim, device, pool
 from tests.unit.controller.test_bind_timeout import has_status, holders, is_bound
-from tests.unit.controller.world import PATIENCE, QUIET, RETRY, World, pod, unallocated
+from tests.unit.controller.world import (
+    FAIRNESS,
+    PATIENCE,
+    QUIET,
+    RETRY,
+    World,
+    pod,
+    unallocated,
+)
 
 OURS, KUEUES = {"name": SCHEDULING_GATE}, {"name": "kueue.x-k8s.io/admission"}
 
@@ -183,9 +191,10 @@ def test_a_kind_that_is_served_later_is_noticed() -> None:
     assert holders(world) == ["p"]
     world.events.put(Replaced(POD_GROUPS, ()))
     world.run_until_idle()
+    world.after(QUIET)
     assert holders(world) == []  # its group does not exist
     world.put(POD_GROUPS, group("g"))
-    world.after(RETRY)
+    world.after(QUIET)
     assert holders(world) == ["p"]
 
 
@@ -196,6 +205,8 @@ def test_a_gang_that_lost_a_pod_gives_its_cards_back() -> None:
     put(world, "q", "g")
     world.remove(PODS, "q")
     world.run_until_idle()
+    assert holders(world) == ["p"]  # the next one may come at once
+    world.after(QUIET)
     assert holders(world) == []
 
 
@@ -290,3 +301,134 @@ def test_a_nominated_member_keeps_the_cards_of_its_gang() -> None:
     has_status(world, "p", nominatedNodeName="a")
     world.after(PATIENCE)
     assert holders(world) == ["p", "q"]
+
+
+def shared_claim(world: World, *names: str) -> None:
+    """Members of the group g that all use the claim c-both."""
+    world.put(RESOURCE_CLAIMS, claim("c-both"))
+    for name in names:
+        member = member_of("g", name)
+        member["spec"]["resourceClaims"][0]["resourceClaimName"] = "c-both"
+        world.put(PODS, member)
+    world.run_until_idle()
+
+
+def test_a_claim_of_all_members_is_released_when_the_group_is_gone() -> None:
+    world = cards(1)
+    world.put(POD_GROUPS, group("g", 2))
+    shared_claim(world, "p", "q")
+    assert holders(world) == ["both"]
+    world.remove(POD_GROUPS, "g")
+    world.run_until_idle()
+    world.after(QUIET)
+    assert holders(world) == []
+
+
+def test_a_member_that_is_deleted_takes_no_claim_from_the_others() -> None:
+    world = cards(1)
+    world.put(POD_GROUPS, group("g", 2))
+    shared_claim(world, "p", "q", "r")
+    deleted = copy.deepcopy(world.api.live[PODS, "r"])
+    deleted["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    world.put(PODS, deleted)
+    world.run_until_idle()
+    world.after(QUIET)
+    assert holders(world) == ["both"]
+
+
+def test_a_member_that_lacks_a_claim_holds_the_whole_group_back() -> None:
+    """Kube-scheduler tries none of a group while one of its pods cannot be tried."""
+    world = cards(3)
+    world.put(POD_GROUPS, group("g", 2))
+    for name in "pq":
+        put(world, name, "g")
+    put(world, "r", "g", with_claim=False)
+    world.after(QUIET)
+    assert holders(world) == []
+    world.put(RESOURCE_CLAIMS, claim("c-r"))
+    world.after(2 * QUIET)
+    assert holders(world) == ["p", "q", "r"]
+
+
+@pytest.mark.parametrize("min_count", [0, 2])
+def test_a_refused_member_keeps_no_gate(min_count: int) -> None:
+    """The quorum is there without it."""
+    world = cards(3)
+    world.put(POD_GROUPS, group("g", min_count))
+    world.put(RESOURCE_CLAIMS, claim("c-bad"))
+    bad = member_of("g", "bad", OURS)
+    bad["spec"]["resourceClaims"].append({"name": "again", "resourceClaimName": "c-bad"})
+    world.put(PODS, bad)
+    for name in "pq":
+        put(world, name, "g", OURS)
+    assert holders(world) == ["p", "q"]
+    assert gated(world) == []
+
+
+def test_a_refused_member_is_none_of_the_quorum() -> None:
+    world = cards(2)
+    world.put(POD_GROUPS, group("g", 2))
+    world.put(RESOURCE_CLAIMS, claim("c-bad"))
+    bad = member_of("g", "bad")
+    bad["spec"]["resourceClaims"].append({"name": "again", "resourceClaimName": "c-bad"})
+    world.put(PODS, bad)
+    put(world, "p", "g")
+    assert holders(world) == []
+
+
+def test_a_starving_member_gives_its_node_up_when_its_group_falls_apart() -> None:
+    world = cards(2)
+    world.put(POD_GROUPS, group("g", 2))
+    put(world, "held", "")
+    is_bound(world, "held")
+    for name in "pq":
+        wanted = claim(f"c-{name}")
+        wanted["spec"]["devices"]["requests"][0]["exactly"]["count"] = 2
+        world.put(RESOURCE_CLAIMS, wanted)
+        world.put(PODS, member_of("g", name))
+    world.run_until_idle()
+    world.after(FAIRNESS)
+    put(world, "small", "")
+    assert holders(world) == ["held"]  # the node is reserved
+    world.remove(PODS, "q")
+    world.run_until_idle()
+    assert holders(world) == ["held", "small"]
+
+
+def test_nodes_of_a_group_that_fell_apart_are_not_avoided() -> None:
+    world = cards(2)
+    world.put(POD_GROUPS, group("g", 2))
+    for name in "pq":
+        put(world, name, "g")
+    put(world, "r", "g", KUEUES)
+    world.after(QUIET)
+    assert holders(world) == []
+    world.remove(PODS, "r")
+    world.run_until_idle()
+    world.after(QUIET)
+    assert holders(world) == ["p", "q"]
+
+
+def test_an_event_of_a_bound_member_does_not_end_the_pause_of_the_others() -> None:
+    world = cards(2)
+    world.put(POD_GROUPS, group("g", 1))
+    put(world, "p", "g")
+    is_bound(world, "p")
+    put(world, "late", "g")
+    world.after(UNUSED_LIMIT)
+    assert holders(world) == ["p"]
+    has_status(world, "p", phase="Running")
+    world.after(2 * QUIET)
+    assert holders(world) == ["p"]
+
+
+def test_a_gang_that_is_half_served_says_so() -> None:
+    world = cards(1)
+    world.put(POD_GROUPS, group("g", 2))
+    for name in "pq":
+        put(world, name, "g", OURS)
+    world.after(UNUSED_LIMIT)
+    assert world.recorder.notes[-1].endswith(
+        "was not bound: 1 of the 2 pods that PodGroup default/g needs had their devices. Nothing "
+        "is allocated for its group in the next 60 s"
+    )

@@ -38,8 +38,8 @@ TOLD = {
         [],
         [request(selectors=[{"jsonPath": "x"}])],
         (
-            "claim default/c, request gcu: a selector that is not CEL is not supported; "
-            "use exactly or firstAvailable, with CEL selectors and a mode that is documented"
+            "claim default/c, request gcu, a selector: the field jsonPath is not supported; leave it "
+            "out; if it may be ignored, add it to controller.ignoredClaimFields of the chart"
         ),
     ),
     "incomplete pool": (

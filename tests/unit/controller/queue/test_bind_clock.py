@@ -68,7 +68,7 @@ def test_any_other_pause_does_not() -> None:
 def test_two_units_meet_once_whoever_gave() -> None:
     known = clock()
     assert not known.have_met("p", "q")
-    known.record_handover("p", "q", "q", 0.0)
+    known.record_handover("p", "q")
     assert known.have_met("p", "q")
     assert known.have_met("q", "p")
     assert not known.have_met("q", "r")
@@ -76,8 +76,25 @@ def test_two_units_meet_once_whoever_gave() -> None:
 
 def test_a_pod_is_promised_devices_until_it_has_them() -> None:
     known = clock()
-    known.record_handover("p", "q", "q", 0.0)
+    known.promise("q", 0.0)
     assert known.is_promised("q", 9.9)
     assert not known.is_promised("q", 10.0)
-    known.record_allocation("q")
+    known.record_allocation("q", "q", 1.0)
+    assert not known.is_promised("q", 1.0)
+
+
+def test_a_release_that_failed_pauses_nobody() -> None:
+    known = clock()
+    known.begin_pause("p", 0.0)
+    known.promise("q", 0.0)
+    known.on_not_released("p", "q")
+    assert known.paused_until("p", None) == 0.0
     assert not known.is_promised("q", 0.0)
+
+
+def test_the_clock_of_a_gang_starts_at_its_last_allocation() -> None:
+    known = clock()
+    known.record_allocation("gang", "p", 5.0)
+    known.record_allocation("gang", "q", 7.0)
+    assert known.allocated_at("gang", 6.0) == 7.0
+    assert known.allocated_at("other", 6.0) == 6.0
