@@ -29,7 +29,7 @@ WORKERS: Final = sum(PLACES.values())
 
 _TIERS: Final = (
     (r"tests/control_plane/test_(extender|install|one_kind|rights_without_|webhook)", OWN),
-    (r"/test_(hidden_|upgrade_with_claims)", OWN),
+    (r"/test_(controller_groups|hidden_|upgrade_with_claims)", OWN),
     (r"tests/cluster/test_(teardown|image_build)|tests/e2e/test_(cluster_upgrade|\w+_cpus)", OWN),
     (r"tests/(control_plane|kill)/|tests/cluster/test_control_plane", "control_plane"),
     (r"without[_ ]dra", "old_cluster"),

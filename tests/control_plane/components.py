@@ -30,24 +30,44 @@ def stopped(cluster: Cluster, name: str = SCHEDULER) -> Iterator[None]:
 @contextmanager
 def away(cluster: Cluster, name: str = SCHEDULER, *flags: str) -> Iterator[None]:
     """It is ended at once, and started at the end with the same command and these flags."""
+    line = _command(cluster, name)
     process = cluster.processes.get(name)
-    line = Path(f"/proc/{process.pid}/cmdline").read_text().rstrip("\0").split("\0")
     process.send(signal.SIGKILL)
     process.stop()
-    yield
-    _start(cluster, name, *line, *flags)
+    try:
+        yield
+    finally:
+        _start(cluster, name, *line, *flags)
 
 
 @contextmanager
 def replaced(cluster: Cluster, program: Path, name: str = SCHEDULER) -> Iterator[None]:
     """Until the end another program runs in its place, with the same flags."""
-    line = Path(f"/proc/{cluster.processes.get(name).pid}/cmdline").read_text().rstrip("\0")
+    _, *flags = _command(cluster, name)
+    with _instead(cluster, name, str(program), *flags):
+        yield
+
+
+@contextmanager
+def changed(cluster: Cluster, *flags: str, name: str = SCHEDULER) -> Iterator[None]:
+    """Until the end it runs with these flags put after its own, where the later one wins."""
+    with _instead(cluster, name, *_command(cluster, name), *flags):
+        yield
+
+
+@contextmanager
+def _instead(cluster: Cluster, name: str, *line: str) -> Iterator[None]:
     with away(cluster, name):
-        _start(cluster, name, str(program), *line.split("\0")[1:])
+        _start(cluster, name, *line)
         try:
             yield
         finally:
             cluster.processes.end(name)
+
+
+def _command(cluster: Cluster, name: str) -> list[str]:
+    pid = cluster.processes.get(name).pid
+    return Path(f"/proc/{pid}/cmdline").read_text().rstrip("\0").split("\0")
 
 
 def _start(cluster: Cluster, name: str, *line: str) -> None:
