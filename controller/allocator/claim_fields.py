@@ -54,8 +54,8 @@ def check_fields(claim: Object, ignored: Collection[str]) -> None:
             if field not in ignored and part[field] is not None:
                 raise Refused(
                     f"{where}: the field {field} is not supported",
-                    remedy="leave it out; if it may be ignored, add it to "
-                    "controller.ignoredClaimFields of the chart",
+                    remedy="create the claim again without it; or, to ignore it in the whole "
+                    f"cluster, add {field} to controller.ignoredClaimFields of the chart",
                 )
 
 

@@ -80,14 +80,14 @@ class PodGroup:
         for member in (Member.HELD, Member.INCOMPLETE):
             if self.counts[member]:
                 return (
-                    f"a pod of PodGroup {self.name} {_LACK[member]}, and kube-scheduler waits with "
-                    "the whole group. Nothing is allocated for the group meanwhile"
+                    f"a pod of PodGroup {self.name} {_LACK[member]}, so kube-scheduler tries no "
+                    "pod of the group. Until then nothing is allocated for the group"
                 )
         if self.complete < self.min_count:
             return (
-                f"PodGroup {self.name} needs {self.min_count} pods with their claims, and "
-                f"{self.complete} {'is' if self.complete == 1 else 'are'} there. Nothing is "
-                "allocated before that, as kube-scheduler binds none of them"
+                f"PodGroup {self.name} needs {self.min_count} pods that have their ResourceClaims, "
+                f"and {self.complete} {'has' if self.complete == 1 else 'have'} them. Until then "
+                "nothing is allocated, because kube-scheduler binds no pod of such a group"
             )
         return None
 
@@ -99,7 +99,7 @@ class PodGroup:
 
 _LACK: Final = {
     Member.HELD: "is held by a scheduling gate",
-    Member.INCOMPLETE: "lacks a ResourceClaim",
+    Member.INCOMPLETE: "names a ResourceClaim that does not exist",
 }
 
 

@@ -34,10 +34,10 @@ def check_scheduler(pod: Object, served: Collection[str]) -> None:
     name = pods.scheduler_name(pod)
     if served and name not in served:
         raise Refused(
-            f"pod {_name(pod)} has schedulerName {name}, and GCUs are allocated for pods of "
-            f"{', '.join(sorted(served))} alone",
-            remedy=f"change its schedulerName, or add {name} to controller.schedulerNames of the "
-            "chart",
+            f"pod {_name(pod)} has schedulerName {name}, and GCUs are allocated only for pods "
+            f"whose schedulerName is {' or '.join(sorted(served))}",
+            remedy=f"create it again with such a name, or add {name} to controller.schedulerNames "
+            "of the chart",
         )
 
 
@@ -140,8 +140,9 @@ def _check_named_once(pod: Object, ours: Mapping[str, Object]) -> None:
         if len(same := names[uid_of(claim)]) > 1:
             raise Refused(
                 f"pod {_name(pod)} names claim {ClaimRef.of(claim)} {len(same)} times in "
-                f"spec.resourceClaims ({', '.join(same)}), and kube-scheduler cannot reserve it so",
-                remedy=f"name it once, as {name}, and let all containers use {name}",
+                f"spec.resourceClaims ({', '.join(map(repr, same))}), and kube-scheduler cannot "
+                "reserve a claim twice for one pod",
+                remedy=f"create the pod again with {name!r} alone, and let all containers use that",
             )
 
 

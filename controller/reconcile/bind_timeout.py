@@ -186,13 +186,13 @@ class BindTimeout:
         if other is not None:
             handover = Handover(unit.uid, context.cache.unit_uid(other), uid_of(other))
             self._clock.promise(uid_of(other), now)
-            next_step = f"{pods.key_of(other)} can use them. {next_step}"
+            next_step = f"They are released for {pods.key_of(other)}, which waits. {next_step}"
         why = self._why_unbound(pod)
         for each in unit.pods:
             if claims := held[uid_of(each)]:
                 key = pods.key_of(each)
                 story = f"{key} held {_devices(claims)} for {now - since:.0f} s and was not bound"
-                note = f"{story}: {why}. {next_step}"
+                note = f"{story}, because {why}. {next_step}"
                 self._deallocator.release(key, claims, why, note, handover)
 
     def _why_unbound(self, pod: Object) -> str:
@@ -200,8 +200,8 @@ class BindTimeout:
         if group is None or group.is_whole:
             return pods.why_unbound(pod)
         return (
-            f"{group.served} of the {group.min_count} pods that PodGroup {group.name} needs had "
-            "their devices"
+            f"only {group.served} of the {group.min_count} pods that PodGroup {group.name} needs "
+            "had devices"
         )
 
     def _pause(self, unit: Unit, pod: Object, now: float) -> str:
@@ -212,7 +212,7 @@ class BindTimeout:
         seconds = self._clock.begin_pause(
             unit.uid, now, until_tried=is_untried, condition=condition
         )
-        unless = ", unless a scheduler tries it" if is_untried else ""
+        unless = ", or until a scheduler reports on it" if is_untried else ""
         whom = pods.key_of(pod) if is_alone else "its group"
         return f"Nothing is allocated for {whom} in the next {seconds:.0f} s{unless}"
 

@@ -102,4 +102,4 @@ def _untried(pod: Object, who: str, *, binds_others: bool) -> UnboundReason:
         remedy = f"see the log of the scheduler {name}"
         return UnboundReason(who, f"{why}, and other pods of that scheduler are bound", remedy)
     remedy = f"start the scheduler {name}, or create the pod again with the name of one that runs"
-    return UnboundReason(who, f"{why}, and no scheduler of that name may be running", remedy)
+    return UnboundReason(who, f"{why}, and perhaps no scheduler of that name is running", remedy)

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.control_plane
 GATES: Final = {"GenericWorkload": True, "DRAWorkloadResourceClaims": True}
 SERVED: Final = "--runtime-config=scheduling.k8s.io/v1beta1=true"
 URGENT: Final = "urgent"
-INCOMPLETE: Final = "needs 2 pods with their claims, and 1 is there"
+INCOMPLETE: Final = "needs 2 pods that have their ResourceClaims, and 1 has them"
 
 
 @pytest.fixture(scope="module")

@@ -79,9 +79,10 @@ def test_a_pod_that_no_scheduler_tries_gives_its_card_to_one_that_waits() -> Non
     world.after(0.1)
     assert holders(world) == ["second"]
     note = (
-        "pod default/first held whole-0000-00-00-0 of node a for 30 s and was not bound: no "
-        "scheduler has tried the pod; its schedulerName is batch. pod default/second can use them. "
-        "Nothing is allocated for pod default/first in the next 60 s, unless a scheduler tries it"
+        "pod default/first held whole-0000-00-00-0 of node a for 30 s and was not bound, because "
+        "no scheduler has tried the pod; its schedulerName is batch. They are released for pod "
+        "default/second, which waits. Nothing is allocated for pod default/first in the next 60 s, "
+        "or until a scheduler reports on it"
     )
     assert f"Pod first: {note}" in world.recorder.notes
     assert f"ResourceClaim c-first: {note}" in world.recorder.notes
@@ -103,7 +104,7 @@ def test_an_error_of_binding_is_no_reason_to_keep_a_card() -> None:
     world.after(PATIENCE)
     assert holders(world) == ["second"]
     assert "default-scheduler says SchedulerError: running PreBind" in world.recorder.notes[0]
-    assert "unless a scheduler" not in world.recorder.notes[0]
+    assert "until a scheduler" not in world.recorder.notes[0]
 
 
 def test_with_nobody_waiting_it_is_kept_for_minutes() -> None:
@@ -241,9 +242,9 @@ def test_pods_of_other_schedulers_are_refused_where_the_served_ones_are_named() 
     world.run_until_idle()
     assert holders(world) == ["ours"]
     assert world.recorder.notes[0] == (
-        "Pod theirs: pod default/theirs has schedulerName batch, and GCUs are allocated for pods "
-        "of default-scheduler, mine alone; change its schedulerName, or add batch to "
-        "controller.schedulerNames of the chart"
+        "Pod theirs: pod default/theirs has schedulerName batch, and GCUs are allocated only for "
+        "pods whose schedulerName is default-scheduler or mine; create it again with such a name, "
+        "or add batch to controller.schedulerNames of the chart"
     )
 
 
@@ -255,8 +256,9 @@ def test_a_claim_that_its_pod_names_twice_is_refused() -> None:
     world.put(PODS, twice)
     assert world.run_until_idle() == []
     assert world.recorder.notes[0] == (
-        "Pod p: pod default/p names claim default/c 2 times in spec.resourceClaims (c, again), and "
-        "kube-scheduler cannot reserve it so; name it once, as c, and let all containers use c"
+        "Pod p: pod default/p names claim default/c 2 times in spec.resourceClaims ('c', 'again'), "
+        "and kube-scheduler cannot reserve a claim twice for one pod; create the pod again with "
+        "'c' alone, and let all containers use that"
     )
 
 

@@ -99,8 +99,8 @@ def test_nothing_is_allocated_for_a_gang_that_lacks_pods() -> None:
     assert world.recorder.notes == []  # its pods are made one after the other
     world.after(QUIET)
     assert world.recorder.notes[0] == (
-        "Pod p: PodGroup default/g needs 2 pods with their claims, and 1 is there. Nothing is "
-        "allocated before that, as kube-scheduler binds none of them"
+        "Pod p: PodGroup default/g needs 2 pods that have their ResourceClaims, and 1 has them. "
+        "Until then nothing is allocated, because kube-scheduler binds no pod of such a group"
     )
     put(world, "q", "g")
     assert holders(world) == ["p", "q"]
@@ -429,6 +429,6 @@ def test_a_gang_that_is_half_served_says_so() -> None:
         put(world, name, "g", OURS)
     world.after(UNUSED_LIMIT)
     assert world.recorder.notes[-1].endswith(
-        "was not bound: 1 of the 2 pods that PodGroup default/g needs had their devices. Nothing "
-        "is allocated for its group in the next 60 s"
+        "was not bound, because only 1 of the 2 pods that PodGroup default/g needs had devices. "
+        "Nothing is allocated for its group in the next 60 s"
     )

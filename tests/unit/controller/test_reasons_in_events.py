@@ -38,8 +38,9 @@ TOLD = {
         [],
         [request(selectors=[{"jsonPath": "x"}])],
         (
-            "claim default/c, request gcu, a selector: the field jsonPath is not supported; leave it "
-            "out; if it may be ignored, add it to controller.ignoredClaimFields of the chart"
+            "claim default/c, request gcu, a selector: the field jsonPath is not supported; create "
+            "the claim again without it; or, to ignore it in the whole cluster, add jsonPath to "
+            "controller.ignoredClaimFields of the chart"
         ),
     ),
     "incomplete pool": (

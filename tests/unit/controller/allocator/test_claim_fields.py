@@ -17,8 +17,8 @@ from tests.unit.controller.allocator.build import CLASSES, claim, first_availabl
 CEL = {"cel": {"expression": "true"}}
 DERIVED = [{"name": "numa", "expression": "1"}]
 REMEDY = (
-    "is not supported; leave it out; if it may be ignored, add it to controller.ignoredClaimFields "
-    "of the chart"
+    "is not supported; create the claim again without it; or, to ignore it in the whole cluster, "
+    "add {} to controller.ignoredClaimFields of the chart"
 )
 
 
@@ -118,7 +118,7 @@ def test_a_field_that_is_not_honoured_is_refused_by_name(
 ) -> None:
     with pytest.raises(Refused) as refused:
         parse(wanted, "anotherField")
-    assert str(refused.value) == f"{words} {REMEDY}"
+    assert str(refused.value) == f"{words} {REMEDY.format(words.rpartition(' ')[2])}"
 
 
 @CASES

@@ -51,8 +51,8 @@ FAULTS: dict[str, tuple[Installation, str]] = {
     "a scheduler that does not run": (
         installation(waiting(schedulerName="batch")),
         (
-            f"{HELD}no scheduler has tried the pod; its schedulerName is batch, and no scheduler "
-            "of that name may be running. Start the scheduler batch, or create the pod again with "
+            f"{HELD}no scheduler has tried the pod; its schedulerName is batch, and perhaps no "
+            "scheduler of that name is running. Start the scheduler batch, or create the pod again with "
             "the name of one that runs."
         ),
     ),

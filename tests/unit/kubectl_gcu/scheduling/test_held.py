@@ -45,7 +45,7 @@ def test_a_scheduler_that_may_not_run() -> None:
         f"  holds:  {', '.join(FOUR)} of node a for 45 s, since {SINCE}",
         (
             "  why:    no scheduler has tried the pod; its schedulerName is batch-scheduler, and "
-            "no scheduler of that name may be running"
+            "perhaps no scheduler of that name is running"
         ),
         f"  help:   start {SCHEDULER}, or create the pod again with the name of one that runs",
         f"  then:   {NEXT}",
@@ -62,7 +62,7 @@ def test_a_scheduler_that_has_bound_other_pods() -> None:
 def test_whether_it_has_bound_others_is_left_out_without_the_right_to_see_it() -> None:
     server = cluster((RESOURCE_CLAIMS, held()), (PODS, batch()), forbidden=[PODS])
     found = list(lines(explain_pod(server, "default", "p", now=NOW)))
-    assert found[3].endswith("no scheduler of that name may be running")
+    assert found[3].endswith("perhaps no scheduler of that name is running")
 
 
 def test_an_allocation_whose_time_no_server_noted() -> None:
@@ -196,7 +196,7 @@ def test_a_pod_of_a_scheduler_that_the_controller_does_not_serve() -> None:
     found = explained((RESOURCE_CLAIMS, two), (PODS, batch()), (PODS, serving))
     assert found[2].startswith("  next:   the pod's author or an administrator")
     assert "schedulerName batch-scheduler" in found[3]
-    assert "default-scheduler, ours" in found[3]
+    assert "default-scheduler or ours" in found[3]
     found = explained((RESOURCE_CLAIMS, two), (PODS, pod("p", "c")), (PODS, serving))
     assert found[-1] == "  help:   none is needed: node b has what it asks for"
 

@@ -82,7 +82,7 @@ def test_nothing_is_allocated_for_a_gang_with_too_few_pods() -> None:
         f"{NEEDS}(existing: 1, with devices: 0, bound: 0)",
     ]
     assert found.step.text.startswith(
-        "PodGroup default/g needs 2 pods with their claims, and 1 is there"
+        "PodGroup default/g needs 2 pods that have their ResourceClaims, and 1 has them"
     )
 
 

@@ -32,8 +32,8 @@ CASES: dict[str, tuple[Object, str, str, str]] = {
         pod("p", "c", schedulerName="batch"),
         "the scheduler batch",
         (
-            "no scheduler has tried the pod; its schedulerName is batch, and no scheduler of that "
-            "name may be running"
+            "no scheduler has tried the pod; its schedulerName is batch, and perhaps no scheduler "
+            "of that name is running"
         ),
         "start the scheduler batch, or create the pod again with the name of one that runs",
     ),
