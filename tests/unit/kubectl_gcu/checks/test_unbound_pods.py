@@ -52,8 +52,8 @@ FAULTS: dict[str, tuple[Installation, str]] = {
         installation(waiting(schedulerName="batch")),
         (
             f"{HELD}no scheduler has tried the pod; its schedulerName is batch, and perhaps no "
-            "scheduler of that name is running. Start the scheduler batch, or create the pod again with "
-            "the name of one that runs."
+            "scheduler of that name is running. Start the scheduler batch, or create the pod "
+            "again with the name of one that runs."
         ),
     ),
     "a scheduler that binds other pods": (
