@@ -136,12 +136,19 @@ def with_table(text: str, name: str, table: str) -> str:
     return f"{before}{begin}{table}{end}{after}"
 
 
-def main() -> None:
+def write(checkout: Path) -> list[str]:
+    """Write the tables into the pages that have other ones; returns these pages, by their paths in
+    the checkout."""
+    changed = []
     for (name, table), make in TABLES.items():
-        page = CHECKOUT / name
+        page = checkout / name
         text = page.read_text(encoding="utf-8")
-        page.write_text(with_table(text, table, make()), encoding="utf-8")
+        written = with_table(text, table, make())
+        if written != text:
+            page.write_text(written, encoding="utf-8")
+            changed.append(name)
+    return list(dict.fromkeys(changed))
 
 
 if __name__ == "__main__":
-    main()
+    write(CHECKOUT)

@@ -21,7 +21,7 @@ from dra_driver.kube.resources import (
 from kubectl_gcu import main
 from kubectl_gcu.cluster.state import ClusterState, read_cluster
 from kubectl_gcu.main import FAILED, PARTIAL
-from tests.unit.kubectl_gcu.inventory.test_inspect import BY_CLAIMS, annotated
+from tests.unit.kubectl_gcu.inventory.inspected import BY_CLAIMS, annotated
 
 
 class Server:
