@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from dataclasses import astuple, fields
+from itertools import islice, product
 
 import pytest
 
@@ -39,11 +40,7 @@ CLAIMS = [
     [claim("five", [request(count=5)])],
     [claim("mixed", [request("w"), request("s", cls=SHARED)]), claim("more")],
 ]
-POLICIES = [
-    Policy(nodes, cards)
-    for nodes in (Packing.BINPACK, Packing.SPREAD)
-    for cards in (Packing.BINPACK, Packing.SPREAD)
-]
+POLICIES = [Policy(*each) for each in product(Packing, repeat=len(fields(Policy)))]
 
 
 def published(node: str, draw: random.Random) -> Object:
@@ -119,7 +116,7 @@ def test_as_a_fresh_look(seed: int) -> None:
         assert decided(kept, wanted, nodes, policy) == expected
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: f"{policy.nodes}-{policy.cards}")
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: "-".join(astuple(policy)))
 def test_the_fleet_s_sets_give_what_a_search_of_all_nodes_gives(
     policy: Policy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

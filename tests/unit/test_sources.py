@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -86,11 +85,6 @@ def test_no_source_starts_a_shell_or_runs_data() -> None:
         for each in found
         if not (each.startswith(STARTER) and each.endswith("starts a program"))
     ] == []
-
-
-def test_a_folder_has_few_files() -> None:
-    files = Counter(path.parent for path in SOURCES if path.name != "__init__.py")
-    assert {str(folder): count for folder, count in files.items() if count > 15} == {}
 
 
 def test_the_programs_are_looked_at() -> None:

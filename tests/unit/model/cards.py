@@ -1,8 +1,9 @@
-"""A card to describe devices with."""
+"""Cards to describe devices with."""
 
 from __future__ import annotations
 
-from dra_driver.model.card import Card, DeviceNode, Ecc, Virtualization
+from dra_driver.model.card import Card, DeviceNode, Ecc, Problem, Virtualization
+from dra_driver.model.names import TAINT_UNHEALTHY
 from dra_driver.model.pci import PciAddress
 
 CARD = Card(
@@ -20,3 +21,22 @@ CARD = Card(
     pcie_bridges=("0000:0a:01.0", "0000:0b:00.0", "0000:0c:00.0"),
     nodes=(DeviceNode("/dev/gcu3", "/dev/gcu3"),),
 )
+
+OTHER = Card(
+    address=PciAddress(0, 0x2D, 0, 0),
+    index=5,
+    minor=7,
+    model="S90",
+    uuid="TPUA20000009",
+    memory_mib=49152,
+    driver_version="1.6.0",
+    ecc=Ecc(current=False, pending=False),
+    virtualization=Virtualization.DRS,
+    numa_node=2,
+    pcie_root="pci0000:2a",
+    pcie_bridges=("0000:2a:01.0", "0000:2b:00.0", "0000:2c:00.0"),
+    nodes=(DeviceNode("/dev/gcu7", "/dev/gcu7"),),
+    problems=(Problem(TAINT_UNHEALTHY, "rma", "flagged"),),
+    errors=9,
+)
+"""A card with another value in each field, and the tests that use it fail for a field without."""

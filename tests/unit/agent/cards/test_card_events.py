@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
 from dra_driver.agent.cards.card_events import CardEvents
 from dra_driver.agent.events import EventReporter
 from dra_driver.kube.events import EventType
-from dra_driver.model.card import Card, Ecc, Problem
+from dra_driver.model.card import UNHEALTHY_VALUES, Card, Ecc, Problem
 from dra_driver.model.names import TAINT_FOREIGN, TAINT_UNHEALTHY
 from dra_driver.model.pci import PciAddress
 from tests.unit.agent.recorder import ListRecorder
+from tests.unit.model.cards import OTHER
 from tests.unit.node.world import CARDS, card
 
 WELL = replace(card(CARDS[0], 0), ecc=Ecc(current=True, pending=True), errors=0)
+# Of the fields that differ from one look to the next, these alone have events.
+REPORTED = {
+    "uuid": "GcuCardChanged",
+    "ecc": "GcuCardChanged",
+    "problems": "GcuCardUnhealthy",
+    "errors": "GcuCardErrors",
+}
 
 
 def ill(*values: str) -> Card:
@@ -50,7 +58,7 @@ def events() -> EventsByLook:
     return EventsByLook()
 
 
-@pytest.mark.parametrize("value", ["health", "rma", "pending", "errors", "efsmi"])
+@pytest.mark.parametrize("value", sorted({*UNHEALTHY_VALUES} - {"lost"}))
 def test_an_illness_is_reported_once_and_that_it_is_over(events: EventsByLook, value: str) -> None:
     assert events.look(WELL) == []
     assert events.look(ill(value)) == [f"GcuCardUnhealthy card 0000:0d:00.0: {value}!"]
@@ -144,6 +152,14 @@ def test_a_change_of_the_card_itself(
     events.look(WELL)
     assert events.look(change(WELL)) == [line]
     assert events.look(change(WELL)) == []
+
+
+@pytest.mark.parametrize("field", [each.name for each in fields(Card)])
+def test_a_change_of_another_field_is_not_reported(events: EventsByLook, field: str) -> None:
+    assert getattr(OTHER, field) != getattr(WELL, field)
+    events.look(WELL)
+    lines = events.look(replace(WELL, **{field: getattr(OTHER, field)}))
+    assert [each.partition(" ")[0] for each in lines] == [*filter(None, [REPORTED.get(field)])]
 
 
 def test_a_card_that_cannot_be_published_is_reported_once_a_reason(events: EventsByLook) -> None:

@@ -4,7 +4,7 @@ k8s.io/api/resource/v1/types.go and pkg/apis/resource/validation)."""
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dra_driver.model import names
-from dra_driver.model.card import Card, Ecc, Problem
+from dra_driver.model.card import UNHEALTHY_VALUES, Card, Problem
 from dra_driver.model.devices.device import (
     counter_sets,
     device_name,
@@ -24,7 +24,7 @@ from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.quantity import format_binary, parse_quantity
-from tests.unit.model.cards import CARD
+from tests.unit.model.cards import CARD, OTHER
 
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
@@ -39,25 +39,34 @@ addresses = st.builds(
     function=st.integers(0, 7),
 )
 texts = st.text(min_size=1, max_size=200)
+# Of each taint: its value, and none. Only a problem of that value evicts, or none of it does.
+taints = [
+    (taint, value)
+    for name, taint in vars(names).items()
+    if name.startswith("TAINT_") and taint != names.TAINT_ALLOCATED_BY
+    for value in (UNHEALTHY_VALUES if taint == names.TAINT_UNHEALTHY else ("",))
+]
 problems = st.builds(
-    Problem,
-    taint=st.sampled_from([names.TAINT_UNHEALTHY, names.TAINT_FOREIGN]),
-    value=st.sampled_from(["", "lost", "health", "rma", "errors", "efsmi", "pending"]),
-    text=texts,
+    lambda kind, text, evicts: Problem(kind[0], kind[1], text, evicts),
+    st.sampled_from(taints),
+    texts,
+    st.booleans(),
 )
-cards = st.builds(
-    replace,
-    st.just(CARD),
-    address=addresses,
-    model=texts,
-    uuid=texts,
-    driver_version=texts,
-    memory_mib=st.integers(1, 2**24),
-    numa_node=st.none() | st.integers(0, 1000),
-    pcie_root=st.none() | st.just("pci0000:0a"),
-    pcie_bridges=st.lists(addresses.map(str), max_size=20).map(tuple),
-    problems=st.lists(problems, max_size=20).map(tuple),
-)
+# A field that is not named here is drawn by its type.
+DRAWN: dict[str, Any] = {each.name: ... for each in fields(Card)} | {
+    "address": addresses,
+    "model": texts,
+    "uuid": texts,
+    "driver_version": texts,
+    "memory_mib": st.integers(1, 2**24),
+    "numa_node": st.none() | st.integers(0, 1000),
+    "pcie_root": st.none() | st.just("pci0000:0a"),
+    "pcie_bridges": st.lists(addresses.map(str), max_size=20).map(tuple),
+    "problems": st.lists(problems, unique_by=lambda each: (each.taint, each.value)).map(tuple),
+}
+cards = st.builds(Card, **DRAWN)
+# What changes at a reboot, what the node alone needs, and what has events in place of attributes.
+UNPUBLISHED = {"index", "minor", "ecc", "virtualization", "nodes", "errors"}
 
 
 def whole(card: Card, sips: int | None = None) -> dict[str, Any]:
@@ -109,9 +118,11 @@ def test_numa_node_0_is_a_node() -> None:
     assert attributes["resource.kubernetes.io/numaNode"] == {"int": 0}
 
 
-def test_what_changes_at_a_reboot_is_not_published() -> None:
-    moved = replace(CARD, index=0, minor=7, ecc=Ecc(current=False, pending=False))
-    assert whole(moved) == whole(CARD)
+@pytest.mark.parametrize("field", [each.name for each in fields(Card)])
+def test_a_field_is_published_unless_it_is_known_not_to_be(field: str) -> None:
+    assert getattr(OTHER, field) != getattr(CARD, field), "give it another value"
+    changed = replace(CARD, **{field: getattr(OTHER, field)})
+    assert (whole(changed) == whole(CARD)) is (field in UNPUBLISHED)
 
 
 @pytest.mark.parametrize(
