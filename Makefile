@@ -12,6 +12,7 @@ COMMAND ?=
 export CLUSTER_COMMAND := $(value COMMAND)
 BASE ?=
 SNAPSHOTS ?=
+ARGS ?=
 IMAGE_FLAGS = --base "$(BASE)" --snapshots "$(SNAPSHOTS)" $(if $(REPOSITORY),--repository "$(REPOSITORY)") $(if $(TAG),--tag "$(TAG)")
 # Programs start in a quarter of the time with compiled sources; empty means that they are written.
 export PYTHONDONTWRITEBYTECODE :=
@@ -80,6 +81,10 @@ fuzz: ## a million hostile inputs to each parser [PARSER=] [INPUTS=] [SEED=] [FI
 	@ulimit -v 4194304; nice $(PY) -m tests.fuzz $(if $(PARSER),--parser $(PARSER)) \
 		$(if $(INPUTS),--inputs $(INPUTS)) $(if $(SEED),--seed $(SEED)) $(if $(FIRST),--first $(FIRST))
 
+.PHONY: mutants
+mutants: ## break the programs' code at random places and see which test finds it [SEED=] [COUNT=40] [ARGS=--help] (hours)
+	@nice $(PY) -m tests.mutants $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT)) $(ARGS)
+
 .PHONY: soak
 soak: soak-kills soak-allocate soak-histories soak-memory soak-controller ## all five of them (root; hours)
 
@@ -111,11 +116,11 @@ soak-controller: ## two hours of pods that come and go, on a real control plane 
 	@$(PY) -m tests.cluster build
 	@GCU_CHURN=$(or $(MINUTES),120) $(PY) -m pytest tests/control_plane/test_controller_churn.py
 
-bench-%: ## run one measurement: a table, then JSON on the last line
-	@$(PY) -m bench.$*
+bench-%: ## run one measurement: a table, then JSON on the last line [ARGS='--fleet openb --nodes 15000']
+	@$(PY) -m bench.$* $(ARGS)
 
 .PHONY: lint
-lint: ## ruff, mypy --strict, import-linter
+lint: ## ruff, mypy --strict, import-linter: all of them, even if one fails
 	@$(PY) -m tests.tiers lint
 
 .PHONY: format
@@ -130,6 +135,10 @@ proto: ## generate the kubelet API's Python code from proto/
 .PHONY: docs
 docs: ## write the tables of docs/ whose source is code
 	@$(PY) -m tests.generated_docs
+
+.PHONY: golden
+golden: ## write all stored files that tests compare with: what docs and proto write, and printed tables
+	@$(PY) -m tests.golden
 
 .PHONY: image
 image: ## build the driver's image [ENGINE=buildah] [REPOSITORY=] [TAG=] [BASE=name@digest] [SNAPSHOTS=URL] [OUT=build]

@@ -1,12 +1,14 @@
 """The tiers of the checks, run one after another: `python -m tests.tiers TIER…`, or all of them.
 
 Each prints how long it took, and the last thing printed is a table of them all. A tier that fails
-does not keep the next ones from running; the exit status is 1 then.
+does not keep the next ones from running; the exit status is 1 then. Within a tier nothing is run
+after a command that failed, except in `INDEPENDENT`.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -69,6 +71,9 @@ TIERS: Final[Mapping[str, tuple[Command, ...]]] = {
 EVERYTHING: Final = ("lint", "unit", "component", "property", "chart", "cluster")
 """What must pass; the tests of the other two are in `cluster`, too."""
 
+INDEPENDENT: Final = frozenset({"lint"})
+"""Tiers whose commands do not need each other: all of them are run, whichever fails."""
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -84,16 +89,23 @@ class Outcome:
 
 
 def run(tier: str) -> Outcome:
-    """Run the commands of a tier, up to the first one that fails."""
+    """Run the commands of a tier: all of them if they are independent, else up to the first one
+    that fails."""
     started = time.monotonic()
     print(f"== {tier}", flush=True)
-    passed = all(
-        subprocess.run(command, cwd=_CHECKOUT, env=os.environ, check=False).returncode == 0
-        for command in TIERS[tier]
-    )
+    endings = (_succeeds(command) for command in TIERS[tier])
+    passed = all(list(endings) if tier in INDEPENDENT else endings)
     outcome = Outcome(tier, time.monotonic() - started, passed)
     print(f"== {outcome}\n", flush=True)
     return outcome
+
+
+def _succeeds(command: Command) -> bool:
+    """Run the command. If it fails, print which one it was."""
+    passed = subprocess.run(command, cwd=_CHECKOUT, env=os.environ, check=False).returncode == 0
+    if not passed:
+        print(f"== FAILED: {Path(command[0]).name} {shlex.join(command[1:])}", flush=True)
+    return passed
 
 
 def main(names: Sequence[str]) -> int:

@@ -68,16 +68,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
+def _deals_out(config: pytest.Config) -> bool:
+    """Whether tests are dealt out by tier; never with pytest-xdist switched off."""
+    return bool(config.getoption("dist", default=None) == "loadgroup")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Let tracebacks be short: where a report is cut, what the cluster says is worth more than the
     tests' own code."""
-    if config.getoption("dist") == "loadgroup" and config.option.tbstyle == "auto":
+    if _deals_out(config) and config.option.tbstyle == "auto":
         config.option.tbstyle = "short"
 
 
+@pytest.hookimpl(optionalhook=True)  # a hook of pytest-xdist, which may be off
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
     """Deal tests out by tier; None leaves it to pytest-xdist."""
-    return TierScheduling(config, log) if config.getoption("dist") == "loadgroup" else None
+    return TierScheduling(config, log) if _deals_out(config) else None
 
 
 class TierScheduling(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types
@@ -119,7 +125,7 @@ class TierScheduling(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print how many tests each tier had, and how long they and their fixtures took."""
-    if terminalreporter.config.getoption("dist") != "loadgroup":
+    if not _deals_out(terminalreporter.config):
         return
     tests: Counter[str] = Counter()
     seconds: defaultdict[tuple[str, str], float] = defaultdict(float)
