@@ -8,6 +8,7 @@ from datetime import datetime
 
 from controller.allocator.ownership import requested_classes
 from controller.cache import pods
+from controller.cache.claims import allocated_by_us
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Forbidden, NotFound
 from dra_driver.kube.preflight import OLDEST
@@ -82,13 +83,15 @@ def _by_objects(api: Api, found: ObservedPod, now: datetime) -> Explanation:
     if freed and is_untried(pod):  # otherwise it waits in vain again
         step = replace(step, remedy=unbound.remedy)
     holds = held_devices(pod, found.present.values(), now)
+    # It takes nothing back that kube-scheduler allocated.
+    is_controllers = any(map(allocated_by_us, found.present.values()))
     return Explanation(
         found.name,
         step,
         missing=found.unseen if step.who else "",
         refusal=_refusal(pod, step, found.events),
         holds=holds,
-        then=what_comes_next(pod, group) if holds else "",
+        then=what_comes_next(pod, group) if holds and is_controllers else "",
         group=str(group) if group and group.may_hold_back else "",
         freed=freed,
     )

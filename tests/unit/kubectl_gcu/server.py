@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from controller.cache.claims import MANAGER
 from dra_driver.kube.api import Listing, ServerVersion
 from dra_driver.kube.errors import Forbidden, NotFound
 from dra_driver.kube.resources import (
@@ -19,6 +20,7 @@ from dra_driver.kube.resources import (
 )
 from dra_driver.model.claims.claim import Object
 from tests.unit.controller.allocator.build import CLASSES, allocated, device, pool
+from tests.unit.controller.fake_api import written_by
 from tests.unit.controller.world import node, reserved
 
 CONTROLLER: Object = {
@@ -88,6 +90,12 @@ def _selected(found: Iterable[Object], field_selector: str) -> Iterable[Object]:
         wanted = not path.endswith("!")
         found = [each for each in found if (str(each[section].get(field, "")) == value) is wanted]
     return found
+
+
+def by_controller(claim: Object) -> Object:
+    """The claim, allocated by the controller."""
+    claim["metadata"]["managedFields"] = written_by(MANAGER)
+    return claim
 
 
 def cluster(*more: tuple[Resource, Object], forbidden: Sequence[Resource] = ()) -> Any:

@@ -15,7 +15,7 @@ from kubectl_gcu.scheduling.explanation import lines
 from kubectl_gcu.scheduling.held import NEXT, NEXT_OF_HELD_BACK, NEXT_OF_NOMINATED, held_devices
 from tests.unit.controller.allocator.build import allocated, claim, request
 from tests.unit.controller.world import pod, reserved
-from tests.unit.kubectl_gcu.server import CONTROLLER, NOW, cluster, event
+from tests.unit.kubectl_gcu.server import CONTROLLER, NOW, by_controller, cluster, event
 
 FOUR = tuple(f"whole-0000-0{bus}-00-0" for bus in range(3, 7))
 SINCE = "2026-01-02T11:59:15Z"
@@ -24,7 +24,7 @@ SCHEDULER = "the scheduler batch-scheduler"
 
 def held(name: str = "c", *devices: str, at: str = SINCE) -> Object:
     """A claim whose allocation nobody has reserved, of now less 45 s."""
-    found = allocated(name, "a", *(devices or FOUR))
+    found = by_controller(allocated(name, "a", *(devices or FOUR)))
     if at:
         found["status"]["allocation"]["allocationTimestamp"] = at
     return found
@@ -50,6 +50,12 @@ def test_a_scheduler_that_may_not_run() -> None:
         f"  help:   start {SCHEDULER}, or create the pod again with the name of one that runs",
         f"  then:   {NEXT}",
     ]
+
+
+def test_the_controller_takes_nothing_back_that_kube_scheduler_allocated() -> None:
+    theirs = allocated("c", "a", *FOUR)
+    found = explained((RESOURCE_CLAIMS, theirs), (PODS, batch()))
+    assert not [line for line in found if line.startswith("  then:")]
 
 
 def test_a_scheduler_that_has_bound_other_pods() -> None:

@@ -22,7 +22,7 @@ from kubectl_gcu.scheduling.explanation import Explanation, lines
 from kubectl_gcu.scheduling.held import NEXT_OF_HELD_BACK
 from tests.unit.controller.allocator.build import allocated, claim
 from tests.unit.controller.world import pod
-from tests.unit.kubectl_gcu.server import NOW, cluster
+from tests.unit.kubectl_gcu.server import NOW, by_controller, cluster
 
 NEEDS = "  group:  PodGroup default/g needs 2 pods "
 
@@ -39,7 +39,7 @@ def group(min_count: int) -> Object:
 
 
 def held(name: str) -> Object:
-    return allocated(f"c-{name}", "a", f"whole-{name}")
+    return by_controller(allocated(f"c-{name}", "a", f"whole-{name}"))
 
 
 def server(

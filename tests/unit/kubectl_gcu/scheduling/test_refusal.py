@@ -15,7 +15,7 @@ from kubectl_gcu.scheduling.refusal import MAKE_ROOM, against_nodes, refusal
 from kubectl_gcu.scheduling.steps import step_of
 from tests.unit.controller.allocator.build import allocated, claim, request
 from tests.unit.controller.world import pod, unschedulable
-from tests.unit.kubectl_gcu.server import NOW, cluster
+from tests.unit.kubectl_gcu.server import NOW, by_controller, cluster
 
 PREEMPTION = (
     " still not schedulable, preemption: 0/2 nodes are available: 2 Preemption is not helpful for "
@@ -112,8 +112,9 @@ def test_what_helps_a_pod_whose_claims_are_allocated(message: str, remedy: str) 
 def test_it_is_said_until_kube_scheduler_has_tried_the_pod_again() -> None:
     status = unschedulable()
     status["conditions"][0]["message"] = CLAIMS
+    held = allocated("c", "b", "shared-0000-02-00-0", consumed={"slices": "1"})
     server = cluster(
-        (RESOURCE_CLAIMS, allocated("c", "b", "shared-0000-02-00-0", consumed={"slices": "1"})),
+        (RESOURCE_CLAIMS, by_controller(held)),
         (PODS, pod("p", "c", status=status)),
         (EVENTS, failed_scheduling(f"{CPU}.{PREEMPTION}", 1)),
     )
