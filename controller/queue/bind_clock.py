@@ -132,19 +132,16 @@ class BindClock:
         found = self._units.get(unit)
         return 0.0 if found is None else found.asked_until
 
-    def promise(self, pod: str, now: float) -> None:
-        """Devices are being released for the pod."""
-        self._promised[pod] = now + _PROMISE
-
     def is_promised(self, pod: str, now: float) -> bool:
         """Whether devices were released for the pod that it has not got yet: one release is enough
         for it."""
         return self._promised.get(pod, 0.0) > now
 
-    def record_handover(self, unit: str, other: str) -> None:
-        """The devices of `unit` were released for `other`."""
+    def begin_handover(self, unit: str, other: str, pod: str, now: float) -> None:
+        """The devices of `unit` are being released for `pod`, which is of the unit `other`."""
         self._unit(unit).met.add(other)
         self._unit(other).met.add(unit)
+        self._promised[pod] = now + _PROMISE
 
     def have_met(self, unit: str, other: str) -> bool:
         """Whether one of the two gave its devices to the other before. It is not done again: the
@@ -152,11 +149,14 @@ class BindClock:
         found = self._units.get(unit)
         return found is not None and other in found.met
 
-    def on_not_released(self, unit: str, pod: str) -> None:
-        """The release failed: the unit does not pause, and the pod gets nothing by it."""
+    def on_not_released(self, unit: str, other: str, pod: str) -> None:
+        """The release failed: the unit does not pause, and the two have not met. Both `other` and
+        `pod` are empty if it was for nobody."""
         self._promised.pop(pod, None)
-        if unit in self._units:
-            self._units[unit].paused_until = 0.0
+        self._unit(unit).paused_until = 0.0
+        for one, two in ((unit, other), (other, unit)):
+            if one in self._units:
+                self._units[one].met.discard(two)
 
     def forget(self, unit: str) -> None:
         """The unit was bound, or is gone."""

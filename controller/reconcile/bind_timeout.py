@@ -166,6 +166,7 @@ class BindTimeout:
         return (
             other != unit.uid
             and not self._clock.is_promised(uid_of(pod), now)
+            and self._clock.paused_until(other, pods.not_scheduled(pod)) <= now
             and not self._clock.have_met(unit.uid, other)
             and not avoided(uid_of(pod), now).keys() >= set(nodes)
         )
@@ -185,7 +186,7 @@ class BindTimeout:
             handover, next_step = Handover(unit.uid), self._pause(unit, pod, now)
         if other is not None:
             handover = Handover(unit.uid, context.cache.unit_uid(other), uid_of(other))
-            self._clock.promise(uid_of(other), now)
+            self._clock.begin_handover(unit.uid, handover.heir, handover.pod, now)
             next_step = f"They are released for {pods.key_of(other)}, which waits. {next_step}"
         why = self._why_unbound(pod)
         for each in unit.pods:

@@ -104,11 +104,9 @@ class Deallocator:
         ]
 
     def _on_handover(self, handover: Handover, *, is_done: bool) -> None:
-        clock = self._context.bind_clock
         if not is_done:
-            clock.on_not_released(handover.giver, handover.pod)
-        elif handover.heir:
-            clock.record_handover(handover.giver, handover.heir)
+            clock = self._context.bind_clock
+            clock.on_not_released(handover.giver, handover.heir, handover.pod)
 
     def _is_unusable(self, pod: Object) -> bool:
         """Whether the pod, too, cannot be bound as it is."""

@@ -235,6 +235,17 @@ def test_of_two_gangs_that_block_each_other_one_gets_the_cards() -> None:
     assert len(gated(world)) == 2
 
 
+def test_two_gangs_that_are_due_at_once_do_not_both_give_way() -> None:
+    """Both would take half of the cards again, and two units meet only once."""
+    world = two_gangs(OURS, draw=lambda: 0.0)
+    world.pool.is_paused = True  # both are due before the first release is written
+    world.after(PATIENCE)
+    assert len(world.pool.submitted) == 1
+    world.pool.resume()
+    world.run_until_idle()
+    assert holders(world) in (["g1", "g2"], ["h1", "h2"])
+
+
 def test_nor_do_they_block_each_other_again_when_kube_scheduler_cleared_both() -> None:
     drawn = iter([0.0, 0.5])
     world = two_gangs(draw=lambda: next(drawn, 0.0))

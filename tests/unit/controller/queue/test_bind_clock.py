@@ -68,7 +68,7 @@ def test_any_other_pause_does_not() -> None:
 def test_two_units_meet_once_whoever_gave() -> None:
     known = clock()
     assert not known.have_met("p", "q")
-    known.record_handover("p", "q")
+    known.begin_handover("p", "q", "q", 0.0)
     assert known.have_met("p", "q")
     assert known.have_met("q", "p")
     assert not known.have_met("q", "r")
@@ -76,7 +76,7 @@ def test_two_units_meet_once_whoever_gave() -> None:
 
 def test_a_pod_is_promised_devices_until_it_has_them() -> None:
     known = clock()
-    known.promise("q", 0.0)
+    known.begin_handover("p", "q", "q", 0.0)
     assert known.is_promised("q", 9.9)
     assert not known.is_promised("q", 10.0)
     known.record_allocation("q", "q", 1.0)
@@ -86,8 +86,9 @@ def test_a_pod_is_promised_devices_until_it_has_them() -> None:
 def test_a_release_that_failed_pauses_nobody() -> None:
     known = clock()
     known.begin_pause("p", 0.0)
-    known.promise("q", 0.0)
-    known.on_not_released("p", "q")
+    known.begin_handover("p", "q", "q", 0.0)
+    known.on_not_released("p", "q", "q")
+    assert not known.have_met("q", "p")
     assert known.paused_until("p", None) == 0.0
     assert not known.is_promised("q", 0.0)
 
