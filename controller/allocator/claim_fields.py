@@ -14,7 +14,7 @@ from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.errors import Refused
 
 Part = tuple[str, Mapping[str, Any], frozenset[str]]
-"""Of which claim and request it is, the part itself, and the fields of it that are honoured."""
+"""Yields each part of the claim: its name for people, the part, and its honoured fields."""
 
 # The fields of resource.k8s.io/v1 in Kubernetes 1.37.1, without `derivedAttributes` of a request,
 # which is alpha there. `config` is passed on to the driver, whatever it holds.

@@ -191,9 +191,9 @@ class Reconciler:
         return False
 
     def _wait_for_group(self, pod: Object, claims: list[Object], lack: str) -> None:
-        """Nothing is allocated for the pod; a change of its group makes it active again. After the
-        quiet time people are told, and what the pod has is released: a group's pods and their
-        claims are made one after the other."""
+        """Nothing is allocated for the pod; a change of its group makes it active again. The
+        quiet time comes first, because a group's pods and claims are made one after the other. Then
+        an event says what is missing, and the pod's allocations are released."""
         queue, key, now = self._context.queue, pods.key_of(pod), self._context.clock()
         self._stop_waiting(key)
         if not claims:

@@ -1,6 +1,6 @@
 """Whoever waits, pauses, fails or goes: no card is held twice, and none is held in vain.
 
-Random histories of pods alone, groups and gangs, of which kube-scheduler binds some.
+Random histories of pods alone, groups and gangs. kube-scheduler binds some of them.
 docs/dev/controller.md has the rules ("The clock", "Groups of pods").
 """
 
