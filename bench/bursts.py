@@ -26,7 +26,7 @@ from tests.cluster.image.build import driver_archive
 from tests.cluster.image.inputs import Inputs
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
-from tests.cluster.versions import OLD_KUBERNETES
+from tests.cluster.versions import chosen_without_dra
 from tests.e2e.bursts import SLICES, Outcome, Request, burst, mixed
 from tests.e2e.installation import CARDS, MACHINES
 from tests.e2e.without_dra import OldInstallation
@@ -55,7 +55,7 @@ def run(seeds: Iterable[int], pods: int) -> list[Row]:
 
 @contextmanager
 def _installed() -> Iterator[OldInstallation]:
-    settings = Settings(f"bench-{os.getpid()}", kubernetes=OLD_KUBERNETES, nodes=len(_NODES))
+    settings = Settings(f"bench-{os.getpid()}", kubernetes=chosen_without_dra(), nodes=len(_NODES))
     cluster = Cluster.up(settings, owner=own_process(), report=_say)
     try:
         cluster.load_image(driver_archive(Inputs(), _say))

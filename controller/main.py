@@ -18,7 +18,7 @@ from controller.webhook.webhook import Webhook
 from dra_driver.config.loader import load
 from dra_driver.kube.api import Api
 from dra_driver.kube.client import connect
-from dra_driver.kube.preflight import check_server, serves_dra
+from dra_driver.kube.preflight import check_server, missing_dra
 from dra_driver.model.effects import Effects
 from dra_driver.telemetry import logs
 from dra_driver.telemetry.metric_spec import register_build_info
@@ -89,8 +89,8 @@ def front_of(settings: ControllerSettings, api: Api) -> type[Controller | Extend
     if settings.mode == "device-plugin":
         logger.info("serving %s as a scheduler extender, as mode says", version)
         return Extender
-    if settings.mode == "auto" and not serves_dra(api):
-        logger.info("serving %s as a scheduler extender: it has no DRA that would do", version)
+    if settings.mode == "auto" and (missing := missing_dra(api, version)):
+        logger.info("serving %s as a scheduler extender: %s", version, missing)
         return Extender
     check_server(version)
     logger.info("serving %s by allocating ResourceClaims", version)

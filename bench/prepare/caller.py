@@ -15,7 +15,7 @@ from tests.cluster.versions import Program
 
 Report = Callable[[str], None]
 
-PROGRAM: Final = Program("go-plugin", "0.36.3", packages=(".",), home=Path(__file__).parent)
+PROGRAM: Final = Program("go-plugin", "0.37.2", packages=(".",), home=Path(__file__).parent)
 
 _SECONDS: Final = 300.0
 

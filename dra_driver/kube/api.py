@@ -61,7 +61,8 @@ class WatchEvent:
 
 @dataclass(frozen=True, slots=True, order=True)
 class ServerVersion:
-    """The minor version of a server or a kubelet; `git` is the full text, such as ``v1.36.3``."""
+    """The minor version that a server plays or a kubelet is; `git` says which program it is, such
+    as ``v1.36.3``."""
 
     major: int
     minor: int
@@ -69,12 +70,19 @@ class ServerVersion:
 
     @classmethod
     def parse(cls, answer: Mapping[str, Any]) -> ServerVersion:
-        """From ``/version``. Vendors append characters to the numbers (``36+``)."""
-        numbers = [re.match(r"[0-9]{1,9}", str(answer.get(key, ""))) for key in ("major", "minor")]
-        if None in numbers:
+        """From ``/version``. Vendors append characters to the numbers (``36+``).
+
+        A server that was started with ``--emulated-version`` keeps its own numbers, and says the
+        older ones beside them (KEP-4330). Raises InvalidValue.
+        """
+        own = _numbers(answer, "major", "minor")
+        if own is None:
             raise InvalidValue(f"the API server's /version has no version number: {dict(answer)}")
-        major, minor = (int(match.group()) for match in numbers if match)
-        return cls(major, minor, str(answer.get("gitVersion", "")))
+        git = str(answer.get("gitVersion", ""))
+        emulated = _numbers(answer, "emulationMajor", "emulationMinor")
+        if emulated is None or emulated >= own:
+            return cls(*own, git)
+        return cls(*emulated, f"{git} that emulates {emulated[0]}.{emulated[1]}")
 
     @classmethod
     def of_git(cls, text: str) -> ServerVersion:
@@ -86,6 +94,13 @@ class ServerVersion:
 
     def __str__(self) -> str:
         return self.git or f"v{self.major}.{self.minor}"
+
+
+def _numbers(answer: Mapping[str, Any], *keys: str) -> tuple[int, int] | None:
+    """Two fields of ``/version``; None where one is not there or no number."""
+    found = [re.match(r"[0-9]{1,9}", str(answer.get(key, ""))) for key in keys]
+    major, minor = (int(match.group()) if match else None for match in found)
+    return None if major is None or minor is None else (major, minor)
 
 
 class Watch(Protocol):
@@ -185,3 +200,7 @@ class Api(ObjectApi, Protocol):
         raises Invalid."""
 
     def server_version(self) -> ServerVersion: ...
+
+    def serves(self, resource: Resource) -> bool:
+        """Whether the server has the kind, by what it tells everybody: without a right to objects
+        of a kind, 403 is the answer whether or not it is there."""

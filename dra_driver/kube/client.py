@@ -19,7 +19,7 @@ from dra_driver.kube.api import (
 )
 from dra_driver.kube.decode import WHOLE, Decoder, decode, decode_page
 from dra_driver.kube.encode import encode
-from dra_driver.kube.errors import Unavailable, from_response, no_answer
+from dra_driver.kube.errors import NotFound, Unavailable, from_response, no_answer
 from dra_driver.kube.http.cluster_config import ClusterConfig, in_pod
 from dra_driver.kube.http.connection import FAILURES
 from dra_driver.kube.http.connections import Connections
@@ -222,6 +222,14 @@ class Client:
 
     def server_version(self) -> ServerVersion:
         return ServerVersion.parse(self._json("GET", "/version"))
+
+    def serves(self, resource: Resource) -> bool:
+        group = f"/apis/{resource.group}" if resource.group else "/api"
+        try:
+            told = self._json("GET", f"{group}/{resource.version}")
+        except NotFound:
+            return False
+        return any(each["name"] == resource.plural for each in told["resources"])
 
     def close(self) -> None:
         """Drop the idle connections."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dra_driver.kube.api import Api, ServerVersion
-from dra_driver.kube.errors import NotFound
-from dra_driver.kube.resources import DEVICE_CLASSES
+from dra_driver.kube.resources import RESOURCE_SLICES
 from dra_driver.model.errors import Refused
 
 OLDEST: Final = (1, 34)
@@ -43,14 +42,12 @@ def nominates_before_binding(version: ServerVersion) -> bool:
     return (version.major, version.minor) >= _OLDEST_NOMINATING
 
 
-def serves_dra(api: Api) -> bool:
-    """Whether the server has the DRA that the driver needs: the version, and not switched off.
-    Raises KubeError where it does not say."""
-    version = api.server_version()
+def missing_dra(api: Api, version: ServerVersion) -> str:
+    """Why a server of that version has not the DRA that the driver needs: it is older, or DRA is
+    switched off. Empty where it has. Raises KubeError where it does not say."""
     if (version.major, version.minor) < OLDEST:
-        return False
-    try:
-        api.list(DEVICE_CLASSES)
-    except NotFound:
-        return False
-    return True
+        oldest = ".".join(map(str, OLDEST))
+        return f"the server is {version}, and DRA is used from {oldest} on"
+    if not api.serves(RESOURCE_SLICES):
+        return f"the server {version} does not serve {RESOURCE_SLICES.api_version}"
+    return ""

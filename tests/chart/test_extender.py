@@ -238,6 +238,13 @@ def test_the_second_scheduler_has_the_vendors_name_and_kubernetes_own_rights(old
     assert any(lease["resourceName"] in each.get("resourceNames", ()) for each in rules)
 
 
+def test_the_second_scheduler_takes_more_flags(helm: Helm) -> None:
+    flags = ["--feature-gates=DynamicResourceAllocation=false"]
+    values: Values = {"extender": {"schedulerImage": "scheduler:1", "schedulerFlags": flags}}
+    containers = helm.render(values, OLD).controller["containers"]
+    assert [each.get("args") for each in containers if each["name"] == "kube-scheduler"] == [flags]
+
+
 def test_without_an_image_there_is_no_second_scheduler(helm: Helm) -> None:
     rendered = helm.render({}, OLD)
     assert len(rendered.controller["containers"]) == 1

@@ -34,8 +34,9 @@ def test_a_new_agent_serves_before_the_old_one_ends_where_kubelets_know_both(
         ({}, "1.37.1", "visible"),
         ({"sliceForm": "hidden"}, "1.36.3", "hidden"),
         ({"mode": "device-plugin"}, "1.34.4", "hidden"),
+        ({"kubernetesVersion": "1.34.0"}, "1.37.1", "hidden"),
     ],
-    ids=["1.34", "1.35", "1.36", "1.37", "chosen", "claims that end"],
+    ids=["1.34", "1.35", "1.36", "1.37", "chosen", "claims that end", "played by 1.37"],
 )
 def test_which_slices_are_published(helm: Helm, values: Values, version: str, form: str) -> None:
     rendered = helm.render(values, f"--kube-version={version}")
@@ -49,6 +50,13 @@ def test_mutating_policies_are_for_servers_that_have_them(
     values: Values = {"schedulingGate": {"policy": True}}
     rendered = helm.render(values, f"--kube-version={version}")
     assert bool(rendered.of("MutatingAdmissionPolicy")) is has_them
+
+
+def test_a_server_that_plays_an_older_version_has_no_mutating_policies(helm: Helm) -> None:
+    values: Values = {"kubernetesVersion": "1.35.0", "schedulingGate": {"policy": True}}
+    rendered = helm.render(values, "--kube-version=1.37.1")
+    assert not rendered.of("MutatingAdmissionPolicy")
+    assert rendered.of("MutatingWebhookConfiguration")
 
 
 def test_the_oldest_kubernetes(helm: Helm) -> None:

@@ -21,10 +21,10 @@ from tests.cluster.settings import Settings
 from tests.cluster.shell import run_shell
 from tests.cluster.teardown import sweep, tear_down
 from tests.cluster.versions import (
+    REAL,
     RELEASES,
     SCHEDULER_THAT_FORGETS,
     chosen_kubernetes,
-    needed_for_tests,
 )
 
 _NEXT = """
@@ -86,13 +86,9 @@ def _shell(options: argparse.Namespace, report: _Progress) -> int:
 
 
 def _build(options: argparse.Namespace, report: _Progress) -> int:
-    if options.kubernetes:
-        versions: Sequence[str] = (options.kubernetes,)
-    else:
-        versions = tuple(RELEASES) if options.all else needed_for_tests()
-    for version in versions:
+    for version in REAL if options.all else (options.kubernetes,):
         report(f"programs of Kubernetes {version}: {build_all(version, report)}")
-    if not options.kubernetes:
+    if options.all:
         report(f"one more kube-scheduler: {build(SCHEDULER_THAT_FORGETS, report)}")
     return 0
 
@@ -177,10 +173,11 @@ def _parser() -> argparse.ArgumentParser:
     which = build.add_mutually_exclusive_group()
     which.add_argument(
         "--kubernetes",
+        default=chosen_kubernetes(),
         metavar="VERSION",
-        help=f"only this one of {known} (default: those that the tests need)",
+        help=f"one of {known} (default: %(default)s, which all of `make test` runs on)",
     )
-    which.add_argument("--all", action="store_true", help="all of them")
+    which.add_argument("--all", action="store_true", help="all that `make test-matrix` runs on")
     return parser
 
 

@@ -10,7 +10,6 @@ The first two are of the version that $GCU_DRA_KUBERNETES names (`K8S=` of the M
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import secrets
@@ -27,16 +26,21 @@ from tests.cluster.image.build import driver_archive
 from tests.cluster.image.inputs import Inputs
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
-from tests.cluster.versions import OLD_KUBERNETES, chosen_with_dra
-from tests.cluster.waiting import PATIENCE
+from tests.cluster.versions import chosen_with_dra, chosen_without_dra
+from tests.cluster.waiting import PATIENCE, wait_until
 
 DRIVER_NAMESPACE = "gcu-dra-driver"
 
 _TIERS = ("control_plane", "cluster", "old_cluster")
 
 # What holds devices, and what would make it again.
-_MAKERS = "deployments,daemonsets,statefulsets,replicasets,jobs"
-_HOLDERS = f"{_MAKERS},pods"
+_MAKERS = (
+    *(f"apis/apps/v1/{kind}" for kind in ("deployments", "daemonsets", "statefulsets")),
+    "apis/apps/v1/replicasets",
+    "apis/batch/v1/jobs",
+)
+_PODS = "api/v1/pods"
+_CLAIMS = "apis/resource.k8s.io/v1/resourceclaims"
 
 
 @pytest.fixture(scope="session")
@@ -73,7 +77,7 @@ def cluster(cluster_report: Callable[[str], None], driver_image: Path) -> Iterat
 @pytest.fixture(scope="session")
 def old_cluster(cluster_report: Callable[[str], None], driver_image: Path) -> Iterator[Cluster]:
     """The like of `cluster`, of a Kubernetes without DRA."""
-    settings = Settings(f"old-{os.getpid()}", kubernetes=OLD_KUBERNETES, nodes=2)
+    settings = Settings(f"old-{os.getpid()}", kubernetes=chosen_without_dra(), nodes=2)
     cluster = Cluster.up(settings, owner=own_process(), report=cluster_report)
     cluster.load_image(driver_image)
     yield cluster
@@ -107,18 +111,13 @@ def namespace(request: pytest.FixtureRequest) -> Iterator[str]:
     cluster = _cluster_of(request)
     slug = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:40].strip("-")
     name = f"{slug}-{secrets.token_hex(2)}"
-    cluster.kubectl("create", "namespace", name)
+    cluster.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
     yield name
     try:
-        if cluster.nodes:
-            wait = ("--grace-period=1", f"--timeout={PATIENCE:g}s")
-            holders = f"{_HOLDERS},resourceclaims" if cluster.release.dra else _HOLDERS
-            cluster.kubectl("delete", holders, "--all", "--namespace", name, *wait)
-        else:
-            _release_all(cluster, name)
+        _end_all(cluster, name)
     finally:
         # Not waited for: its controller sleeps five seconds first, and an empty one holds nothing.
-        cluster.kubectl("delete", "namespace", name, "--wait=false")
+        cluster.call("DELETE", f"/api/v1/namespaces/{name}")
 
 
 def _cluster_of(request: pytest.FixtureRequest) -> Cluster:
@@ -129,24 +128,47 @@ def _cluster_of(request: pytest.FixtureRequest) -> Cluster:
     pytest.fail(f"`namespace` needs a test that also uses one of {', '.join(_TIERS)}")
 
 
-def _release_all(cluster: Cluster, namespace: str) -> None:
-    """Do what kubelets and controllers would: without them nobody ends pods and allocations."""
-    scope = ("--namespace", namespace)
-    cluster.kubectl("delete", _MAKERS, "--all", *scope, "--wait=false")
-    cluster.kubectl("delete", "pods", "--all", *scope, "--grace-period=0", "--force")
-    for claim in cluster.get("resourceclaims", *scope)["items"]:
-        target = ("resourceclaim", claim["metadata"]["name"], *scope, "--type=merge")
-        # The claim of a pod that is gone is deleted, and goes with its last finalizer.
+def _end_all(cluster: Cluster, namespace: str) -> None:
+    """End what runs and what would make it again; returns when no pod and no claim is left."""
+
+    def of(kinds: str) -> str:
+        group, _, kind = kinds.rpartition("/")
+        return f"/{group}/namespaces/{namespace}/{kind}"
+
+    for kinds in _MAKERS:
+        cluster.call("DELETE", of(kinds), {"propagationPolicy": "Background"})
+    # Without a kubelet nobody confirms the end of a pod.
+    cluster.call("DELETE", of(_PODS), {"gracePeriodSeconds": 1 if cluster.nodes else 0})
+    holders = (_PODS, _CLAIMS) if cluster.release.dra else (_PODS,)
+
+    def left() -> list[str]:
+        names = [
+            f"{of(kinds)}/{each['metadata']['name']}"
+            for kinds in holders
+            for each in cluster.call("GET", of(kinds))["items"]
+        ]
+        for name in names:
+            if name.startswith(of(_CLAIMS)):
+                _delete_claim(cluster, name)
+        return names
+
+    wait_until(lambda: not left(), PATIENCE, f"nothing in {namespace}", seen=lambda: str(left()))
+
+
+def _delete_claim(cluster: Cluster, claim: str) -> None:
+    """Without kubelets do what they and the claim's controller would: end its allocation. A claim
+    that a pod had made is deleted already, and goes with its last finalizer."""
+    with _not_found_is_well():
+        cluster.call("DELETE", claim)
+    if not cluster.nodes:
         with _not_found_is_well():
-            status = json.dumps({"status": None})
-            cluster.kubectl("patch", *target, "--subresource=status", f"--patch={status}")
-            metadata = json.dumps({"metadata": {"finalizers": None}})
-            cluster.kubectl("patch", *target, f"--patch={metadata}")
+            cluster.call("PATCH", f"{claim}/status", {"status": None})
+            cluster.call("PATCH", claim, {"metadata": {"finalizers": None}})
 
 
 @contextmanager
 def _not_found_is_well() -> Iterator[None]:
-    """Let kubectl find nothing of that name any more."""
+    """Let there be nothing of that name any more."""
     try:
         yield
     except CommandError as error:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.cluster.versions import DEFAULT_KUBERNETES
+from tests.cluster.versions import DEFAULT_KUBERNETES, release
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,14 @@ class Settings:
         return tuple(f"gcu-node-{number}" for number in range(1, self.nodes + 1))
 
     def flags(self, component: str) -> tuple[str, ...]:
-        """The chosen feature gates and flags, to be put last: there the later one wins."""
+        """Those of the version, then the chosen feature gates and flags, to be put last: there the
+        later one wins."""
         gates = ",".join(f"{name}={str(on).lower()}" for name, on in self.feature_gates.items())
-        return (*((f"--feature-gates={gates}",) if gates else ()), *self.extra_flags_of(component))
+        return (
+            *release(self.kubernetes).flags.get(component, ()),
+            *((f"--feature-gates={gates}",) if gates else ()),
+            *self.extra_flags_of(component),
+        )
 
     def extra_flags_of(self, component: str) -> tuple[str, ...]:
         """The flags chosen for one component, without the feature gates."""

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.control_plane
 def test_python_client_reaches_it_from_the_machine(control_plane: Cluster) -> None:
     with client.ApiClient(control_plane.client_configuration()) as api:
         version = client.VersionApi(api).get_code()
-    assert version.git_version == f"v{control_plane.settings.kubernetes}"
+    assert version.git_version == f"v{control_plane.release.version}"
 
 
 def test_helm_reaches_it(control_plane: Cluster) -> None:

@@ -9,7 +9,7 @@ from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
 from tests.cluster.test_teardown import NAME, assert_nothing_left, assert_seen
 from tests.cluster.traces import traces
-from tests.cluster.versions import OLD_KUBERNETES
+from tests.cluster.versions import chosen_without_dra
 from tests.cluster.workloads import execute, pod, wait_for_pods
 
 pytestmark = pytest.mark.cluster
@@ -19,9 +19,9 @@ def test_all_of_it_is_of_that_version(old_cluster: Cluster) -> None:
     nodes = old_cluster.get("nodes")["items"]
     assert len(nodes) == len(old_cluster.nodes)
     for node in nodes:
-        assert node["status"]["nodeInfo"]["kubeletVersion"] == f"v{OLD_KUBERNETES}"
+        assert node["status"]["nodeInfo"]["kubeletVersion"] == f"v{old_cluster.release.version}"
     served = old_cluster.kubectl("get", "--raw", "/version")
-    assert f'"gitVersion": "v{OLD_KUBERNETES}"' in served
+    assert f'"gitVersion": "v{old_cluster.release.version}"' in served
 
 
 def test_there_is_no_dra(old_cluster: Cluster) -> None:
@@ -56,7 +56,7 @@ def test_a_service_is_reached(old_cluster: Cluster, namespace: str) -> None:
 
 def test_nothing_of_it_stays() -> None:
     before = traces(NAME)
-    settings = Settings(NAME, kubernetes=OLD_KUBERNETES, nodes=1)
+    settings = Settings(NAME, kubernetes=chosen_without_dra(), nodes=1)
     cluster = Cluster.up(settings, owner=own_process())
     try:
         cluster.apply(pod("running", "default"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cluster.versions import chosen_kubernetes
+from tests.cluster.versions import chosen_kubernetes, release
 
 _DESCRIPTION = (
     "kubernetes(least=, below=): the minor versions of Kubernetes that the test is for; deselected "
@@ -27,7 +27,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     marked = [each for each in items if each.get_closest_marker("kubernetes")]
     if not marked:
         return
-    chosen = _minor(chosen_kubernetes())
+    chosen = _minor(release(chosen_kubernetes()).minor)
     others = [each for each in marked if not _is_for(each, chosen)]
     if others:
         config.hook.pytest_deselected(items=others)

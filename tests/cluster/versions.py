@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,9 @@ from tests.cluster.errors import ClusterError
 
 SOURCES = Path(__file__).parent / "programs"
 
-DEFAULT_KUBERNETES = "1.36.3"
-OLD_KUBERNETES = "1.30.14"  # stands for all clusters that have no DRA
-NEXT_KUBERNETES = "1.37.1"
-OLDEST_WITH_CLAIMS = "1.34.4"  # the first minor version that serves resource.k8s.io/v1
+DEFAULT_KUBERNETES = "1.37.2"
+WITHOUT_TAINTS = "1.34"  # the first minor version that serves resource.k8s.io/v1
+WITHOUT_DRA = "1.34-without-dra"
 
 CHOICE = "GCU_DRA_KUBERNETES"
 """The environment variable for the version of those fixtures that name none; the Makefile sets it
@@ -38,32 +37,86 @@ COMPONENTS = (
     "kubelet",
     "kubectl",
 )
+EMULATING = ("kube-apiserver", "kube-scheduler", "kube-controller-manager")
+"""The components that can play an older version."""
+
+
+_NEWEST = DEFAULT_KUBERNETES
+_CGROUP_V1: Mapping[str, Any] = {"failCgroupV1": False}
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What differs from one Kubernetes version to another.
+    """What differs from one Kubernetes to another.
 
-    `kubelet` are fields that its KubeletConfiguration needs and others' do not know;
-    `proxy` are flags that its kube-proxy needs; `dra` is whether it serves resource.k8s.io,
-    and `drops_taints` whether its API server then drops taints and tolerations of devices.
+    `version` is that of its programs. With `emulates` its control plane plays an older minor
+    version, by ``--emulated-version``; `flags` are for its components, by their names. `kubelet`
+    are fields that its KubeletConfiguration needs and others' do not know; `proxy` are flags that
+    its kube-proxy needs. `dra` is whether it serves resource.k8s.io, and `drops_taints` whether its
+    API server then drops taints and tolerations of devices.
     """
 
-    dra: bool = True
+    version: str
+    emulates: str = ""
+    flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     kubelet: Mapping[str, Any] = field(default_factory=dict)
     proxy: tuple[str, ...] = ()
+    dra: bool = True
     drops_taints: bool = False
 
+    @property
+    def minor(self) -> str:
+        """The minor version that users of its API meet, such as ``1.34``."""
+        return self.emulates or self.version.rpartition(".")[0]
+
+    @property
+    def chart_values(self) -> Mapping[str, str]:
+        """What somebody must tell the chart: helm sees the version of the programs alone."""
+        return {"kubernetesVersion": f"{self.emulates}.0"} if self.emulates else {}
+
+
+def _emulated(minor: str, *gates: str, served: str = "") -> Mapping[str, tuple[str, ...]]:
+    """Flags by which the newest control plane plays a minor version; three back are allowed."""
+    flags = (f"--emulated-version=kube={minor}", *(f"--feature-gates={gate}" for gate in gates))
+    of_server = (f"--runtime-config={served}",) if served else ()
+    return {name: (*flags, *of_server) if name == "kube-apiserver" else flags for name in EMULATING}
+
+
+# The first is locked from 1.35 on, and the others depend on it. Without it the API is served all
+# the same.
+_DRA_OFF = tuple(
+    f"{gate}=false"
+    for gate in (
+        "DynamicResourceAllocation",
+        "DRAAdminAccess",
+        "DRAPrioritizedList",
+        "DRASchedulerFilterTimeout",
+    )
+)
 
 RELEASES: Mapping[str, Release] = {
-    DEFAULT_KUBERNETES: Release(kubelet={"failCgroupV1": False}),
+    _NEWEST: Release(_NEWEST, kubelet=_CGROUP_V1),
+    WITHOUT_TAINTS: Release(
+        _NEWEST, "1.34", _emulated("1.34"), kubelet=_CGROUP_V1, drops_taints=True
+    ),
+    WITHOUT_DRA: Release(
+        _NEWEST,
+        "1.34",
+        _emulated("1.34", *_DRA_OFF, served="resource.k8s.io/v1=false"),
+        kubelet=_CGROUP_V1,
+        dra=False,
+    ),
     # Its DRA is alpha, off, and of a kind that exists no more; its nftables are alpha, too.
-    OLD_KUBERNETES: Release(dra=False, proxy=("--feature-gates=NFTablesProxyMode=true",)),
-    NEXT_KUBERNETES: Release(kubelet={"failCgroupV1": False}),
+    "1.30.14": Release("1.30.14", proxy=("--feature-gates=NFTablesProxyMode=true",), dra=False),
     # Its kubelet allows cgroup v1 by default.
-    OLDEST_WITH_CLAIMS: Release(drops_taints=True),
-    "1.35.4": Release(kubelet={"failCgroupV1": False}, drops_taints=True),
+    "1.34.4": Release("1.34.4", drops_taints=True),
+    "1.35.4": Release("1.35.4", kubelet=_CGROUP_V1, drops_taints=True),
+    "1.36.3": Release("1.36.3", kubelet=_CGROUP_V1),
 }
+"""By the name that K8S= takes. One without a patch number is played by the newest version."""
+
+REAL: Sequence[str] = tuple(sorted({each.version for each in RELEASES.values()}))
+"""The versions that are played by none but themselves, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,25 +181,17 @@ def chosen_with_dra() -> str:
 
 
 def chosen_without_taints() -> str:
-    """The chosen version if its server drops device taints, else the oldest one that does. Raises
-    ClusterError for one that has no go.mod here."""
+    """The chosen version if its server drops device taints, else the newest one, which plays the
+    oldest that does. Raises ClusterError for one that has no go.mod here."""
     version = chosen_kubernetes()
-    return version if release(version).drops_taints else OLDEST_WITH_CLAIMS
+    return version if release(version).drops_taints else WITHOUT_TAINTS
 
 
-def needed_for_tests() -> tuple[str, ...]:
-    """The versions that a test run starts: the chosen one, and those that tests name."""
-    return tuple(
-        dict.fromkeys(
-            (
-                chosen_kubernetes(),
-                DEFAULT_KUBERNETES,
-                OLD_KUBERNETES,
-                OLDEST_WITH_CLAIMS,
-                NEXT_KUBERNETES,
-            )
-        )
-    )
+def chosen_without_dra() -> str:
+    """The chosen version if it has no DRA, else the newest one, which plays one that has none.
+    Raises ClusterError for one that has no go.mod here."""
+    version = chosen_kubernetes()
+    return WITHOUT_DRA if release(version).dra else version
 
 
 def programs(kubernetes: str = DEFAULT_KUBERNETES) -> tuple[Program, ...]:
@@ -154,9 +199,8 @@ def programs(kubernetes: str = DEFAULT_KUBERNETES) -> tuple[Program, ...]:
 
     Raises ClusterError for a version that has no go.mod here.
     """
-    release(kubernetes)  # raises for a version that is not there
     return (
-        _kubernetes(kubernetes),
+        _kubernetes(release(kubernetes).version),
         Program(
             name="containerd",
             version=_CONTAINERD_VERSION,

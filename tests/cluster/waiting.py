@@ -22,7 +22,7 @@ def wait_until(
     *,
     seen: Callable[[], str] | None = None,
     retry_on: tuple[type[Exception], ...] = (),
-    interval: float = 0.1,
+    interval: float = 0.25,
 ) -> T:
     """Call `predicate` until it gives something true, and return that.
 

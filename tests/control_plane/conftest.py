@@ -131,8 +131,7 @@ class Eyes:
 
     def end(self, name: str) -> None:
         """Delete the pod at once: there is no kubelet to confirm its end."""
-        scope = ("--namespace", self.namespace)
-        self._cluster.kubectl("delete", "pod", name, *scope, "--grace-period=0", "--force")
+        self._cluster.end_pod(self.namespace, name)
 
     def stays(self, predicate: Callable[[], bool], seconds: float, what: str) -> None:
         """Return when it has been true for so long."""

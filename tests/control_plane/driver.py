@@ -44,7 +44,7 @@ class Driver:
         """`helm install` with these values; returns when the admission policies are heeded, a
         moment later."""
         file = folder / "values.json"
-        file.write_text(json.dumps({**_VALUES, **values}))
+        file.write_text(json.dumps({**_VALUES, **cluster.release.chart_values, **values}))
         scope = (f"--namespace={DRIVER_NAMESPACE}", "--create-namespace")
         cluster.helm("install", release, str(CHART), *scope, f"--values={file}")
         driver = cls(cluster)

@@ -33,7 +33,7 @@ from tests.cluster.network import NETWORK, enter
 from tests.cluster.pki import Authority
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
-from tests.cluster.versions import OLD_KUBERNETES
+from tests.cluster.versions import chosen_without_dra
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import pod, why_unscheduled
 from tests.control_plane.driver import NOWHERE, Driver
@@ -73,7 +73,7 @@ class ExtenderWorld:
     def __init__(self, folder: Path, secrets: Mapping[str, Mapping[str, bytes]] = NONE) -> None:
         self._folder = folder
         settings = Settings(
-            f"extender-{os.getpid()}", kubernetes=OLD_KUBERNETES, keep_nodes_ready=True
+            f"extender-{os.getpid()}", kubernetes=chosen_without_dra(), keep_nodes_ready=True
         )
         self.cluster = Cluster.up(settings, owner=own_process())
         self.api: Client = connect(self.cluster.kubeconfig, effects=Effects(), user_agent="tests/1")
@@ -185,6 +185,7 @@ class ExtenderWorld:
         program = str(self.cluster.programs / "kube-scheduler")
         network = self.cluster.processes.get(NETWORK)
         command = [*enter(network), program, f"--config={written}", "--secure-port=0", "--v=3"]
+        command += self.cluster.settings.flags("kube-scheduler")
         self.cluster.processes.start(SCHEDULER, command)
 
     def node(self, name: str, *cards: NodeCard) -> None:

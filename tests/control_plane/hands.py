@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -49,14 +48,13 @@ class Hands:
 
     def end(self, name: str) -> None:
         """Delete the pod at once: there is no kubelet to confirm its end."""
-        self.kubectl("delete", "pod", name, "--grace-period=0", "--force")
+        self._cluster.end_pod(self._namespace, name)
 
     def end_all(self) -> None:
         """Delete all pods and claims, allocated ones too, in a few seconds for a thousand of them:
         nobody else ends what has no kubelet so quickly."""
-        self.kubectl(
-            "delete", f"--raw=/api/v1/namespaces/{self._namespace}/pods?gracePeriodSeconds=0"
-        )
+        pods = f"/api/v1/namespaces/{self._namespace}/pods"
+        self._cluster.call("DELETE", pods, {"gracePeriodSeconds": 0})
         claims = self._api.list(RESOURCE_CLAIMS, namespace=self._namespace).items
         self.for_all(self._drop, [claim["metadata"]["name"] for claim in claims])
 
@@ -96,9 +94,10 @@ class Hands:
         )
 
     def lift(self, pod: str, gate: str) -> None:
-        gates = [{"$patch": "delete", "name": gate}]
-        patch = json.dumps({"spec": {"schedulingGates": gates}})
-        self.kubectl("patch", "pod", pod, "--type=strategic", f"--patch={patch}")
+        body = {"spec": {"schedulingGates": [{"$patch": "delete", "name": gate}]}}
+        self._api.patch(
+            PODS, pod, body, namespace=self._namespace, patch_type=PatchType.STRATEGIC_MERGE
+        )
 
     def cordon(self, node: str) -> None:
         self._api.patch(NODES, node, {"spec": {"unschedulable": True}})
@@ -184,7 +183,7 @@ class Hands:
         target = {"apiVersion": "v1", "kind": "Node", "name": node}
         body = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
         path = f"/api/v1/namespaces/{self._namespace}/pods/{pod}/binding"
-        self.kubectl("create", f"--raw={path}", "--filename=-", stdin=json.dumps(body))
+        self._cluster.call("POST", path, body)
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
         return self._cluster.kubectl(*arguments, "--namespace", self._namespace, stdin=stdin)

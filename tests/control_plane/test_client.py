@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from dra_driver.kube import errors
 from dra_driver.kube.api import Change, PatchType
 from dra_driver.kube.client import Client, connect
-from dra_driver.kube.resources import LEASES, PODS, RESOURCE_CLAIMS, Resource
+from dra_driver.kube.resources import LEASES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Resource
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.names import FINALIZER
@@ -35,6 +36,13 @@ def config_map(name: str, namespace: str) -> Object:
 
 def test_it_says_which_server_it_is(api: Client) -> None:
     assert (api.server_version().major, api.server_version().minor) >= (1, 36)
+
+
+def test_it_says_what_it_serves(api: Client) -> None:
+    assert api.serves(RESOURCE_SLICES)
+    assert api.serves(CONFIG_MAPS)
+    assert not api.serves(replace(RESOURCE_SLICES, plural="others"))
+    assert not api.serves(replace(RESOURCE_SLICES, version="v9"))
 
 
 def test_unknown_objects_and_conflicts(api: Client, namespace: str) -> None:

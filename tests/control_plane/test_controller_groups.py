@@ -17,7 +17,6 @@ from dra_driver.model.effects import Effects
 from tests.cluster.cluster import Cluster
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
-from tests.cluster.versions import NEXT_KUBERNETES
 from tests.cluster.waiting import wait_until
 from tests.control_plane.conftest import Scene, Start
 from tests.control_plane.controller_process import ControllerProcess
@@ -38,7 +37,6 @@ def control_plane() -> Iterator[Cluster]:
     """With the feature gates of groups, which are off by default."""
     settings = Settings(
         f"groups-{os.getpid()}",
-        kubernetes=NEXT_KUBERNETES,
         keep_nodes_ready=True,
         feature_gates=GATES,
         extra_flags={"kube-apiserver": (SERVED,)},

@@ -17,7 +17,7 @@ from tests.cluster.cluster import Cluster
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
-from tests.cluster.versions import OLD_KUBERNETES, chosen_with_dra
+from tests.cluster.versions import chosen_with_dra, chosen_without_dra
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.driver import NOWHERE
 from tests.control_plane.legacy import GCUSHARE, asking, refusal
@@ -39,7 +39,7 @@ def api(
     cluster_report: Callable[[str], None],
 ) -> Iterator[Client]:
     """Of a server without DRA and of one with it, once the chart's policies are heeded there."""
-    version = chosen_with_dra() if request.param == "with DRA" else OLD_KUBERNETES
+    version = chosen_with_dra() if request.param == "with DRA" else chosen_without_dra()
     settings = Settings(f"one-kind-{os.getpid()}", kubernetes=version)
     cluster = Cluster.up(settings, owner=own_process(), report=cluster_report)
     try:

@@ -26,7 +26,7 @@ from tests.cluster.cluster import Cluster
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
-from tests.cluster.versions import OLD_KUBERNETES
+from tests.cluster.versions import chosen_without_dra
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import pod
 from tests.control_plane.attempts import Stage, is_refused
@@ -46,7 +46,9 @@ def told(**metadata: object) -> Object:
 
 @pytest.fixture(scope="module")
 def old_control_plane() -> Iterator[Cluster]:
-    settings = Settings(f"rights-{os.getpid()}", kubernetes=OLD_KUBERNETES, keep_nodes_ready=True)
+    settings = Settings(
+        f"rights-{os.getpid()}", kubernetes=chosen_without_dra(), keep_nodes_ready=True
+    )
     found = Cluster.up(settings, owner=own_process())
     try:
         for name in (OWN, OTHER):

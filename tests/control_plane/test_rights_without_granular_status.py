@@ -20,7 +20,7 @@ from dra_driver.model.names import DRIVER
 from tests.cluster.cluster import Cluster
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
-from tests.cluster.versions import chosen_with_dra
+from tests.cluster.versions import chosen_with_dra, release
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.attempts import Stage, is_refused, staged
 from tests.control_plane.driver import Driver
@@ -37,10 +37,11 @@ RESERVED = [{"resource": "pods", "name": "pod", "uid": "1"}]
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
+    has_gate = not release(chosen_with_dra()).drops_taints  # both came with 1.36
     settings = Settings(
         f"granular-{os.getpid()}",
         kubernetes=chosen_with_dra(),
-        feature_gates={GATE: False},
+        feature_gates={GATE: False} if has_gate else {},
         keep_nodes_ready=True,
     )
     found = Cluster.up(settings, owner=own_process())

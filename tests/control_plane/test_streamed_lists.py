@@ -19,7 +19,7 @@ from dra_driver.model.effects import Effects
 from tests.cluster.cluster import Cluster
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
-from tests.cluster.versions import OLD_KUBERNETES
+from tests.cluster.versions import chosen_without_dra
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.test_client import CONFIG_MAPS, config_map
 
@@ -30,7 +30,7 @@ NAMESPACE = "default"
 
 @pytest.fixture(scope="module")
 def old_api() -> Iterator[Client]:
-    settings = Settings(f"lists-{os.getpid()}", kubernetes=OLD_KUBERNETES)
+    settings = Settings(f"lists-{os.getpid()}", kubernetes=chosen_without_dra())
     found = Cluster.up(settings, owner=own_process())
     client = connect(found.kubeconfig, effects=Effects(), user_agent="tests/1")
     try:

@@ -23,14 +23,14 @@ from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.pki import Authority
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
-from tests.cluster.versions import OLDEST_WITH_CLAIMS
+from tests.cluster.versions import chosen_without_taints
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.conftest import events_about
 from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.driver import Driver
 from tests.control_plane.webhook_address import call_directly
 
-KUBERNETES: Final = OLDEST_WITH_CLAIMS
+KUBERNETES: Final = chosen_without_taints()
 OTHER_CLASS: Final = "nic.example.com"
 GATED: Final = "gated"  # a namespace whose pods get the scheduling gate
 _PORT: Final = re.compile(r"serving the admission webhook on port (\d+)")

@@ -50,6 +50,7 @@ class Installation:
         ours = {
             "simulation": {"enabled": True, "nodes": self.machines},
             "controller": {"extraEnv": [delay]},
+            **self.cluster.release.chart_values,
         }
         return {**ours, **changed}
 

@@ -7,7 +7,6 @@ import pytest
 from controller.cache.claims import writers_of_allocation
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_ALLOCATED_BY, TAINT_CHANGING
-from tests.cluster.versions import DEFAULT_KUBERNETES
 from tests.cluster.workloads import pod, wait_for_pods
 from tests.e2e.by_limits import DRS, SHARED, assert_has, claimed, limits_of
 from tests.e2e.installation import Installation
@@ -67,7 +66,7 @@ def test_each_card_changes_when_its_last_claim_ends(driver: Installation, one: O
     one.run("held", Mode.SHARED, 2)
     values = {
         "allocator": "scheduler",
-        "schedulerVersion": DEFAULT_KUBERNETES,
+        "schedulerVersion": driver.cluster.release.version,
         "legacyResources": {"servedByScheduler": True},
     }
     with driver.changed(**values):

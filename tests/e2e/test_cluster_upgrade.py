@@ -1,5 +1,5 @@
-"""A cluster without DRA is upgraded to one with it, its nodes drained, under the same release. The
-newer version is the chosen one (``K8S``)."""
+"""A cluster without DRA is upgraded to the newest version, its nodes drained, under the same
+release. The older version is the chosen one (``K8S``) if it has no DRA."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.cluster.cluster import Cluster
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
 from tests.cluster.upgrades import upgraded
-from tests.cluster.versions import OLD_KUBERNETES, chosen_with_dra
+from tests.cluster.versions import DEFAULT_KUBERNETES, chosen_without_dra
 from tests.cluster.waiting import PATIENCE
 from tests.cluster.workloads import wait_for_pods
 from tests.e2e.by_limits import DRS, SHARED, assert_has, claimed, limits_of
@@ -34,7 +34,7 @@ _PODS = {
 @pytest.fixture
 def old(cluster_report: Callable[[str], None], driver_image: Path) -> Iterator[OldInstallation]:
     """Of a cluster that no other test uses; helm says what is to be done after an upgrade."""
-    settings = Settings(f"upgrade-{os.getpid()}", kubernetes=OLD_KUBERNETES, nodes=2)
+    settings = Settings(f"upgrade-{os.getpid()}", kubernetes=chosen_without_dra(), nodes=2)
     cluster = Cluster.up(settings, owner=own_process(), report=cluster_report)
     try:
         cluster.load_image(driver_image)
@@ -64,7 +64,7 @@ def test_limits_become_claims(old: OldInstallation, cluster_report: Callable[[st
     old.wait_for_rest()
     journals = journals_of(old)
 
-    driver = Installation(upgraded(old.cluster, chosen_with_dra(), cluster_report))
+    driver = Installation(upgraded(old.cluster, DEFAULT_KUBERNETES, cluster_report))
     for node in driver.machines:
         driver.cluster.kubectl("uncordon", node)
     driver.install(report=cluster_report)

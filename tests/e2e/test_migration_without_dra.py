@@ -47,7 +47,11 @@ class Administrator:
         self.node = min(driver.machines)
         self.machine = driver.machine(self.node)
         self._values = driver.cluster.directory / "migration.json"
-        self._values.write_text(json.dumps({"simulation": driver.values()["simulation"]}))
+        ours = driver.values()
+        # What the page need not say: machines are simulated, and a newer server plays this one.
+        told = {name: ours[name] for name in ("simulation", *driver.cluster.release.chart_values)}
+        told["extender"] = {"schedulerFlags": ours["extender"]["schedulerFlags"]}
+        self._values.write_text(json.dumps(told))
 
     def follow(self, command: Command, **values: str) -> str:
         """Run a command of the page, and give its output."""

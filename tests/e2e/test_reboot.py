@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 
 import pytest
@@ -51,10 +52,8 @@ def test_pods_come_back_with_what_they_had(driver: Installation, one: OneCard) -
         one.node.start_kubelet()
     driver.cluster.wait_ready()
     driver.wait_for_agents()
-    # Who is tried before the agent is there is tried again after 60 to 90 s, or when it changes.
-    driver.cluster.kubectl("annotate", "pods", "--all", "again=now", one.scope)
     for pod in ("whole", "small", "large"):
-        wait_until(partial(restarted, one, pod), PATIENCE, f"{pod}, running once more")
+        wait_until(partial(restarted, one, pod), PATIENCE, f"{pod}, running once more", interval=5)
         assert_sees_what_was_granted(driver, driver.cluster.get("pod", pod, one.scope))
     assert one.profiles() == ["1g.6gb", "3g.20gb"]
     assert not old & set(one.machine.instances(one.card))
@@ -62,5 +61,8 @@ def test_pods_come_back_with_what_they_had(driver: Installation, one: OneCard) -
 
 
 def restarted(one: OneCard, pod: str) -> bool:
+    """Whether it runs once more. A kubelet that tries a pod before the agent is there tries it
+    again after 60 to 90 s, or when the pod changes; so it changes."""
+    one.cluster.kubectl("annotate", "--overwrite", "pod", pod, f"again={time.time()}", one.scope)
     [container] = one.cluster.get("pod", pod, one.scope)["status"]["containerStatuses"]
     return bool(container["ready"] and container["restartCount"])

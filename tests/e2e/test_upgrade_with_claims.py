@@ -3,7 +3,8 @@
 The control plane goes first, and of that one of two API servers, beside a kube-scheduler of the
 version before. One node follows from version to version; the other one keeps its old kubelet until
 the control plane is the newest: three minor versions, the most that Kubernetes supports.
-$GCU_DRA_UPGRADE names the versions, or is ``all``; by default they are the two newest.
+$GCU_DRA_UPGRADE names the versions, or is ``all``; by default they are the oldest, played by the
+newest, and the newest itself.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tests.cluster.node import Node
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
 from tests.cluster.upgrades import upgrade_node, with_control_plane, with_newer_api_server
-from tests.cluster.versions import DEFAULT_KUBERNETES, NEXT_KUBERNETES, RELEASES
+from tests.cluster.versions import DEFAULT_KUBERNETES, REAL, RELEASES, WITHOUT_TAINTS
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import wait_for_pods
 from tests.e2e.installation import Installation
@@ -30,8 +31,8 @@ from tests.e2e.seen import assert_sees_what_was_granted, cards
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long, pytest.mark.timeout(3600)]
 
-_CHOSEN = os.environ.get("GCU_DRA_UPGRADE") or f"{DEFAULT_KUBERNETES},{NEXT_KUBERNETES}"
-_WITH_CLAIMS = sorted(version for version, each in RELEASES.items() if each.dra)
+_CHOSEN = os.environ.get("GCU_DRA_UPGRADE") or f"{WITHOUT_TAINTS},{DEFAULT_KUBERNETES}"
+_WITH_CLAIMS = [version for version in REAL if RELEASES[version].dra]
 VERSIONS = tuple(_WITH_CLAIMS if _CHOSEN == "all" else _CHOSEN.split(","))
 _NAMESPACE = "held"
 _SCOPE = f"--namespace={_NAMESPACE}"
@@ -78,7 +79,7 @@ class Upgrade:
 
     def node(self, node: Node) -> None:
         upgrade_node(self.cluster, self.cluster.node(node.name))
-        version = f"v{self.cluster.settings.kubernetes}"
+        version = f"v{self.cluster.release.version}"
 
         def is_upgraded() -> bool:
             status = self.cluster.get("node", node.name)["status"]

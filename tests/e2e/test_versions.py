@@ -1,8 +1,5 @@
-"""One passage of what users do, on a Kubernetes of each version: ``make test-matrix``.
-
-Two nodes; one test with steps in their order. $GCU_DRA_MATRIX names the versions, or is ``all``. By
-default it is the newest one alone, as other tests use 1.36.3, 1.34.4 and 1.30.14.
-"""
+"""One passage of what users do: one test with steps in their order, on two nodes of the chosen
+version (``K8S``). ``make test`` plays it on the newest one, ``make test-matrix`` on each other."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from tests.cluster.cluster import Cluster
 from tests.cluster.errors import CommandError
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
-from tests.cluster.versions import NEXT_KUBERNETES, RELEASES
+from tests.cluster.versions import chosen_kubernetes
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import wait_for_pods
 from tests.e2e.by_limits import SHARED, assert_has, claimed, limits_of
@@ -34,22 +31,17 @@ from tests.e2e.without_dra import OldInstallation, asking
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long, pytest.mark.timeout(1800)]
 
-_CHOSEN = os.environ.get("GCU_DRA_MATRIX") or NEXT_KUBERNETES
-VERSIONS = tuple(sorted(RELEASES)) if _CHOSEN == "all" else tuple(_CHOSEN.split(","))
 _CARDS = 4  # of the second node, on which all pods run
 
 
-@pytest.fixture(params=VERSIONS)
-def passage(
-    request: pytest.FixtureRequest, cluster_report: Callable[[str], None], driver_image: Path
-) -> Iterator[Passage]:
-    version = request.param
-    settings = Settings(f"matrix-{os.getpid()}", kubernetes=version, nodes=2)
+@pytest.fixture
+def passage(cluster_report: Callable[[str], None], driver_image: Path) -> Iterator[Passage]:
+    settings = Settings(f"matrix-{os.getpid()}", kubernetes=chosen_kubernetes(), nodes=2)
     cluster = Cluster.up(settings, owner=own_process(), report=cluster_report)
     try:
         cluster.load_image(driver_image)
         workloads: Workloads
-        if RELEASES[version].dra:
+        if cluster.release.dra:
             workloads = ByClaims(Installation(cluster))
         else:
             old = OldInstallation(cluster)

@@ -14,7 +14,7 @@ from tests.cluster.cluster import Cluster
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
-from tests.cluster.versions import OLD_KUBERNETES
+from tests.cluster.versions import chosen_without_dra
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import execute, wait_for_pods
 from tests.e2e.by_limits import SHARED
@@ -51,7 +51,7 @@ def static_cpus(
 ) -> Iterator[OldInstallation]:
     """Of a cluster whose kubelets give processors to containers alone."""
     settings = Settings(
-        f"cpus-{os.getpid()}", kubernetes=OLD_KUBERNETES, nodes=2, kubelet_config=STATIC_CPUS
+        f"cpus-{os.getpid()}", kubernetes=chosen_without_dra(), nodes=2, kubelet_config=STATIC_CPUS
     )
     cluster = Cluster.up(settings, owner=own_process(), report=cluster_report)
     try:

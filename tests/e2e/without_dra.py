@@ -46,7 +46,9 @@ class OldInstallation(Installation):
         self.cluster.load_image(scheduler_archive(self.cluster.programs))
 
     def values(self, **changed: Any) -> dict[str, Any]:
-        return super().values(**{"extender": {"schedulerImage": SCHEDULER_IMAGE}, **changed})
+        flags = list(self.cluster.settings.flags("kube-scheduler"))
+        extender = {"schedulerImage": SCHEDULER_IMAGE, "schedulerFlags": flags}
+        return super().values(**{"extender": extender, **changed})
 
     def published(self) -> bool:
         """Whether every node counts its cards, all free, and tells of them."""

@@ -45,6 +45,11 @@ func (p *plugin) HandleError(ctx context.Context, err error, message string) {
 	klog.FromContext(ctx).Error(err, message)
 }
 
+// WatchHealthStatus is answered as by a driver that reports no health.
+func (p *plugin) WatchHealthStatus(context.Context, chan<- kubeletplugin.DeviceHealthReport) error {
+	return kubeletplugin.ErrHealthNotSupported
+}
+
 func (p *plugin) prepare(claim *resourceapi.ResourceClaim) ([]kubeletplugin.Device, error) {
 	state, err := p.store.read()
 	if err != nil {

@@ -70,15 +70,18 @@ Not empty where the controller serves an admission webhook: before Kubernetes 1.
 mutating admission policies; without DRA the controller alone knows the cards by which limits are translated.
 */}}
 {{- define "gcu.webhook" -}}
-{{- $below := and (include "gcu.dra" .) (semverCompare "<1.36.0-0" .Capabilities.KubeVersion.Version) -}}
+{{- $below := and (include "gcu.dra" .) (semverCompare "<1.36.0-0" (include "gcu.kubernetes" .)) -}}
 {{- if or $below (include "gcu.limits.counted" .) -}}true{{- end -}}
 {{- end -}}
 {{- define "gcu.webhook.name" -}}{{ include "gcu.fullname" . }}-webhook{{- end -}}
 {{- define "gcu.webhook.serverSecret" -}}{{ .Values.webhook.serverSecret | default (include "gcu.webhook.name" .) }}{{- end -}}
 
+{{/* The version that the API server plays: its programs' one, unless somebody started it with --emulated-version. */}}
+{{- define "gcu.kubernetes" -}}{{ .Values.kubernetesVersion | default .Capabilities.KubeVersion.Version }}{{- end -}}
+
 {{/* Not empty where pods get GCUs by ResourceClaims, as the programs themselves decide it: DRA can be switched off. */}}
 {{- define "gcu.dra" -}}
-{{- $has := and (semverCompare ">=1.34.0-0" .Capabilities.KubeVersion.Version) (.Capabilities.APIVersions.Has "resource.k8s.io/v1") -}}
+{{- $has := and (semverCompare ">=1.34.0-0" (include "gcu.kubernetes" .)) (.Capabilities.APIVersions.Has "resource.k8s.io/v1") -}}
 {{- if or (eq .Values.mode "dra") (and (eq .Values.mode "auto") $has) -}}true{{- end -}}
 {{- end -}}
 
@@ -88,7 +91,7 @@ cluster is upgraded, its API server may know device taints that its kube-schedul
 */}}
 {{- define "gcu.sliceForm" -}}
 {{- if ne .Values.sliceForm "auto" -}}{{ .Values.sliceForm }}
-{{- else if semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version -}}visible
+{{- else if semverCompare ">=1.36.0-0" (include "gcu.kubernetes" .) -}}visible
 {{- else -}}hidden
 {{- end -}}
 {{- end -}}
@@ -103,12 +106,12 @@ that began before, too, so it is not what the server is now that decides.
 
 {{/* Not empty where two agents can serve one kubelet during an update. */}}
 {{- define "gcu.sideBySide" -}}
-{{- if semverCompare ">=1.33.0-0" .Capabilities.KubeVersion.Version -}}true{{- end -}}
+{{- if semverCompare ">=1.33.0-0" (include "gcu.kubernetes" .) -}}true{{- end -}}
 {{- end -}}
 
 {{/* Not empty where the server knows policies, and tells them on which node an agent runs. */}}
 {{- define "gcu.policies" -}}
-{{- if semverCompare ">=1.30.0-0" .Capabilities.KubeVersion.Version -}}true{{- end -}}
+{{- if semverCompare ">=1.30.0-0" (include "gcu.kubernetes" .) -}}true{{- end -}}
 {{- end -}}
 
 {{/* The names by which the API server knows the accounts of the two programs. */}}

@@ -49,6 +49,17 @@ refuse what cannot be translated.
 params.metadata.?annotations[?"gcu.enflame.com/limits-become-claims"].orValue("") == "true"
 {{- end -}}
 
+{{/*
+CEL of a patch that adds something to a list of the pod; takes (list "the list" "its path" "what is added"), all in CEL. What is there already
+is not written again: API servers from 1.37 on cannot put an object that they have decoded into a patch.
+*/}}
+{{- define "gcu.limits.appended" -}}
+{{- $list := index . 0 }}{{ $path := index . 1 }}{{ $added := index . 2 -}}
+(size({{ $list }}) == 0
+  ? JSONPatch{op: "add", path: {{ $path }}, value: [{{ $added }}]}
+  : JSONPatch{op: "add", path: {{ $path }} + "/-", value: {{ $added }}})
+{{- end -}}
+
 {{/* How a binding names it. While it is missing limits stay limits; Deny would refuse every pod of the cluster. */}}
 {{- define "gcu.limits.paramRef" -}}
 {{- if include "gcu.limits.decided" . -}}

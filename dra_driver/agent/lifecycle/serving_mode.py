@@ -7,9 +7,8 @@ from enum import StrEnum
 from typing import Final, Literal
 
 from dra_driver.kube.api import Api, ServerVersion
-from dra_driver.kube.errors import NotFound
-from dra_driver.kube.preflight import OLDEST
-from dra_driver.kube.resources import NODES, RESOURCE_SLICES
+from dra_driver.kube.preflight import OLDEST, missing_dra
+from dra_driver.kube.resources import NODES
 from dra_driver.model.errors import InvalidValue
 
 ModeSetting = Literal["auto", "dra", "device-plugin"]
@@ -78,7 +77,7 @@ class ServingModeSelector:
         if self.fixed is not None:
             return self.fixed
         server = self._api.server_version()
-        missing = self._missing_in_server(server)
+        missing = missing_dra(self._api, server)
         if self._mode == "device-plugin":
             return ServingDecision(
                 ServingMode.DEVICE_PLUGIN, "mode is set to device-plugin", has_dra=not missing
@@ -92,17 +91,6 @@ class ServingModeSelector:
         return ServingDecision(
             ServingMode.DRA, f"the server is {server}, the kubelet {kubelet}", has_dra=True
         )
-
-    def _missing_in_server(self, version: ServerVersion) -> str:
-        """Why the API server cannot serve DRA; empty if it can."""
-        if (version.major, version.minor) < OLDEST:
-            return f"the server is {version}, and DRA is used from {_text(OLDEST)} on"
-        try:
-            # The agent's role allows to list the slices of its own node, and there are few.
-            self._api.list(RESOURCE_SLICES, field_selector=f"spec.nodeName={self._node_name}")
-        except NotFound:
-            return f"the server {version} does not serve {RESOURCE_SLICES.api_version}"
-        return ""
 
 
 def kubelet_version(api: Api, node_name: str) -> ServerVersion:

@@ -45,6 +45,9 @@ class OldCluster(Claims):
             self.written.notify_all()
         return body
 
+    def serves(self, resource: Resource) -> bool:
+        return self.serves_dra
+
     def list(self, resource: Resource, **selectors: str) -> Listing:
         if self.serves_dra:
             return Listing((), "1")

@@ -16,15 +16,16 @@ from tests.cluster.settings import Settings
 from tests.cluster.versions import (
     CHOICE,
     DEFAULT_KUBERNETES,
-    NEXT_KUBERNETES,
-    OLD_KUBERNETES,
-    OLDEST_WITH_CLAIMS,
-    RELEASES,
+    REAL,
+    WITHOUT_DRA,
+    WITHOUT_TAINTS,
     chosen_kubernetes,
     chosen_with_dra,
+    programs,
 )
 
 CHECKOUT = Path(__file__).parents[3]
+OLDEST = REAL[0]
 
 
 @pytest.fixture
@@ -41,32 +42,41 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_target_starts_the_version_that_it_is_given(target: str) -> None:
     """Of the commands that make would run, the last one starts the cluster."""
     environment = {name: each for name, each in os.environ.items() if name != "MAKEFLAGS"}
-    command = ["make", "--dry-run", "--no-print-directory", target, f"K8S={NEXT_KUBERNETES}"]
+    command = ["make", "--dry-run", "--no-print-directory", target, f"K8S={OLDEST}"]
     printed = subprocess.run(
         command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=True
     ).stdout
-    assert f"--kubernetes {NEXT_KUBERNETES}" in printed.splitlines()[-1]
+    assert f"--kubernetes {OLDEST}" in printed.splitlines()[-1]
 
 
-def test_a_build_without_a_version_is_what_the_tests_need(built: list[str]) -> None:
+def test_a_build_without_a_version_is_of_the_newest(built: list[str]) -> None:
+    """All of `make test` runs on it, and so does `make demo`."""
     assert command_line.main(["build"]) == 0
-    assert built == [DEFAULT_KUBERNETES, OLD_KUBERNETES, OLDEST_WITH_CLAIMS, NEXT_KUBERNETES]
+    assert built == [DEFAULT_KUBERNETES]
 
 
-def test_it_includes_the_chosen_version(built: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(CHOICE, NEXT_KUBERNETES)
+def test_it_is_of_the_chosen_version(built: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CHOICE, OLDEST)
     assert command_line.main(["build"]) == 0
-    assert built == [NEXT_KUBERNETES, DEFAULT_KUBERNETES, OLD_KUBERNETES, OLDEST_WITH_CLAIMS]
+    assert built == [OLDEST]
 
 
 @pytest.mark.parametrize(
     ("flags", "versions"),
-    [(["--all"], [*RELEASES]), (["--kubernetes", OLD_KUBERNETES], [OLD_KUBERNETES])],
+    [(["--all"], [*REAL]), (["--kubernetes", OLDEST], [OLDEST])],
     ids=["all", "one"],
 )
 def test_a_build_of_what_is_named(built: list[str], flags: list[str], versions: list[str]) -> None:
     assert command_line.main(["build", *flags]) == 0
     assert built == versions
+
+
+def test_what_plays_an_older_version_is_the_newest() -> None:
+    for played in (WITHOUT_TAINTS, WITHOUT_DRA):
+        assert programs(played) == programs(DEFAULT_KUBERNETES)
+        flags = Settings("one", kubernetes=played).flags("kube-scheduler")
+        assert "--emulated-version=kube=1.34" in flags
+        assert not Settings("one", kubernetes=played).flags("kubelet")
 
 
 def test_the_choice_is_the_default_version_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,15 +93,15 @@ def test_an_unknown_choice_is_refused_in_words(
 
 
 def test_tests_of_dra_refuse_a_version_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(CHOICE, OLD_KUBERNETES)
-    with pytest.raises(ClusterError, match=rf"{OLD_KUBERNETES} has no DRA, which this test needs"):
+    monkeypatch.setenv(CHOICE, OLDEST)
+    with pytest.raises(ClusterError, match=rf"{OLDEST} has no DRA, which this test needs"):
         chosen_with_dra()
 
 
 def test_a_cluster_of_another_version_is_not_used_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    up = SimpleNamespace(settings=Settings("default", kubernetes=OLD_KUBERNETES, nodes=2))
+    up = SimpleNamespace(settings=Settings("default", kubernetes=OLDEST, nodes=2))
     monkeypatch.setattr(reuse, "sweep", list)
     monkeypatch.setattr(state, "load", lambda _: up)
-    wanted = Settings("default", kubernetes=NEXT_KUBERNETES, nodes=2)
-    with pytest.raises(ClusterError, match=f"with 2 nodes of Kubernetes {OLD_KUBERNETES}; take it"):
+    wanted = Settings("default", kubernetes=DEFAULT_KUBERNETES, nodes=2)
+    with pytest.raises(ClusterError, match=f"with 2 nodes of Kubernetes {OLDEST}; take it"):
         reuse.up_or_attach(wanted, print)

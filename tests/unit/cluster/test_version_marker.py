@@ -19,7 +19,7 @@ def test_old(): pass
 
 def test_any(): pass
 """
-RUN = {"1.36.3": {"test_old", "test_any"}, "1.37.1": {"test_new", "test_any"}}
+RUN = {"1.36.3": {"test_old", "test_any"}, "1.37.2": {"test_new", "test_any"}}
 
 
 @pytest.mark.parametrize(("chosen", "run"), RUN.items())

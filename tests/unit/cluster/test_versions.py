@@ -9,14 +9,13 @@ import pytest
 from tests.cluster.errors import ClusterError
 from tests.cluster.versions import (
     COMPONENTS,
-    OLD_KUBERNETES,
-    RELEASES,
+    REAL,
     SOURCES,
     programs,
 )
 
 # The configuration types of kube-proxy alone: v0.30.14 is not in the public checksum database.
-OTHERS = {OLD_KUBERNETES: {"k8s.io/kube-proxy"}}
+OTHERS = {"1.30.14": {"k8s.io/kube-proxy"}}
 
 _MODULES = {
     "kubernetes": "k8s.io/kubernetes",
@@ -25,14 +24,14 @@ _MODULES = {
 }
 
 
-@pytest.mark.parametrize("kubernetes", RELEASES)
+@pytest.mark.parametrize("kubernetes", REAL)
 def test_module_files_pin_the_versions_of_the_table(kubernetes: str) -> None:
     for program in programs(kubernetes):
         pinned = (SOURCES / program.name / program.version / "go.mod").read_text()
         assert f"{_MODULES[program.name]} v{program.version}" in pinned, program.name
 
 
-@pytest.mark.parametrize("kubernetes", RELEASES)
+@pytest.mark.parametrize("kubernetes", REAL)
 def test_every_staging_module_is_of_the_same_release(kubernetes: str) -> None:
     pinned = (SOURCES / "kubernetes" / kubernetes / "go.mod").read_text()
     replaced = re.findall(r"^\t(k8s\.io/\S+) => (\S+) (\S+)$", pinned, re.MULTILINE)
@@ -44,13 +43,13 @@ def test_every_staging_module_is_of_the_same_release(kubernetes: str) -> None:
     assert set(versions.values()) == {f"v0.{kubernetes.split('.', 1)[1]}"}
 
 
-@pytest.mark.parametrize("kubernetes", RELEASES)
+@pytest.mark.parametrize("kubernetes", REAL)
 def test_version_string_reaches_the_linker(kubernetes: str) -> None:
     wanted = f"-X k8s.io/component-base/version.gitVersion=v{kubernetes} "
     assert wanted in programs(kubernetes)[0].linker_flags
 
 
-@pytest.mark.parametrize("kubernetes", RELEASES)
+@pytest.mark.parametrize("kubernetes", REAL)
 def test_components_are_those_of_the_program(kubernetes: str) -> None:
     source = (SOURCES / "kubernetes" / kubernetes / "components.go").read_text()
     compiled = re.findall(r'^\t"(\S+)":', source, re.MULTILINE)

@@ -10,8 +10,7 @@ from controller.app import Controller
 from controller.extender.extender import Extender
 from controller.main import front_of
 from controller.settings import ControllerSettings
-from dra_driver.kube.api import Api, Listing, ServerVersion
-from dra_driver.kube.errors import NotFound
+from dra_driver.kube.api import Api, ServerVersion
 from dra_driver.kube.resources import Resource
 from dra_driver.model.errors import Refused
 
@@ -26,10 +25,8 @@ class Server:
     def server_version(self) -> ServerVersion:
         return ServerVersion(1, self._minor)
 
-    def list(self, resource: Resource) -> Listing:
-        if not self._dra:
-            raise NotFound(f"{resource.plural} are not served")
-        return Listing((), "1")
+    def serves(self, resource: Resource) -> bool:
+        return self._dra
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from dra_driver.kube.errors import Gone, Unavailable
 from dra_driver.kube.http.cluster_config import ClusterConfig, trusting
 from dra_driver.kube.http.connection import HttpConnection
 from dra_driver.kube.http.connections import Connections
-from dra_driver.kube.resources import RESOURCE_CLAIMS
+from dra_driver.kube.resources import RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.kube.watch_stream import WatchStream
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import InvalidValue
@@ -84,14 +84,16 @@ def test_closing_ends_it_without_an_error() -> None:
 class Pages:
     """Plays `Connections` that answer with these pages, and records what was asked for."""
 
-    def __init__(self, *pages: object) -> None:
+    def __init__(self, *pages: object, status: int = 200) -> None:
+        self._status = status
         self.access = SimpleNamespace(token=lambda: "")
         self._pages = list(pages)
         self.asked: list[tuple[str, str]] = []
 
     def request(self, _method: str, target: str, headers: dict[str, str], *_: object) -> Any:
         self.asked.append((target, headers["Accept"]))
-        return SimpleNamespace(status=200, body=json.dumps(self._pages.pop(0)).encode())
+        body = json.dumps(self._pages.pop(0)).encode()
+        return SimpleNamespace(status=self._status, body=body, headers={})
 
 
 def test_a_list_of_metadata_asks_for_nothing_else_on_each_page() -> None:
@@ -107,6 +109,28 @@ def test_a_list_of_metadata_asks_for_nothing_else_on_each_page() -> None:
     path = "/apis/resource.k8s.io/v1/resourceclaims?limit=500"
     accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
     assert pages.asked == [(path, accept), (f"{path}&continue=next", accept)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "served"),
+    [
+        (Pages({"resources": [{"name": "resourceslices"}]}), True),
+        (Pages({"resources": [{"name": "deviceclasses"}]}), False),
+        (Pages({"kind": "Status", "reason": "NotFound"}, status=404), False),
+    ],
+    ids=["served", "without the kind", "no such group"],
+)
+def test_whether_a_kind_is_served(answer: Pages, served: bool) -> None:
+    client = Client(cast("Connections", answer), effects=Effects(), user_agent="tests/1")
+    assert client.serves(RESOURCE_SLICES) is served
+    assert answer.asked == [("/apis/resource.k8s.io/v1", "application/json")]
+
+
+def test_a_server_that_does_not_say_what_it_serves() -> None:
+    answer = Pages({"kind": "Status", "reason": "ServiceUnavailable"}, status=503)
+    client = Client(cast("Connections", answer), effects=Effects(), user_agent="tests/1")
+    with pytest.raises(Unavailable):
+        client.serves(RESOURCE_SLICES)
 
 
 @pytest.mark.parametrize("kubeconfig", [None, Path("/nonexistent/kubeconfig")])

@@ -6,10 +6,10 @@ from typing import cast
 
 import pytest
 
-from dra_driver.kube.api import Api, Listing, ServerVersion
-from dra_driver.kube.errors import NotFound, Unavailable
-from dra_driver.kube.preflight import check_server, check_visible, serves_dra
-from dra_driver.kube.resources import DEVICE_CLASSES, Resource
+from dra_driver.kube.api import Api, ServerVersion
+from dra_driver.kube.errors import Unavailable
+from dra_driver.kube.preflight import check_server, check_visible, missing_dra
+from dra_driver.kube.resources import RESOURCE_SLICES, Resource
 from dra_driver.model.errors import Refused
 
 
@@ -39,38 +39,37 @@ def test_visible_slices_are_refused_where_taints_are_dropped(minor: int) -> None
 
 
 class Server:
-    """Says its version; `error` is what it answers to a list of DeviceClasses."""
+    """Serves DRA, or not; `error` is what it answers in place of what it serves."""
 
-    def __init__(self, minor: int, error: Exception | None = None) -> None:
-        self._minor = minor
+    def __init__(self, *, dra: bool, error: Exception | None = None) -> None:
+        self._dra = dra
         self._error = error
 
-    def server_version(self) -> ServerVersion:
-        return ServerVersion(1, self._minor)
-
-    def list(self, resource: Resource) -> Listing:
-        assert resource is DEVICE_CLASSES
+    def serves(self, resource: Resource) -> bool:
+        assert resource is RESOURCE_SLICES
         if self._error is not None:
             raise self._error
-        return Listing((), "1")
+        return self._dra
 
 
 @pytest.mark.parametrize(
-    ("server", "serves"),
+    ("minor", "dra", "missing"),
     [
-        (Server(36), True),
-        (Server(35), True),
-        (Server(34), True),
-        (Server(33), False),
-        (Server(30, NotFound("no such group")), False),
-        (Server(36, NotFound("no such group")), False),
+        (36, True, ""),
+        (34, True, ""),
+        (33, True, "v1.33, and DRA is used from 1.34 on"),
+        (30, False, "v1.30, and DRA is used from 1.34 on"),
+        (36, False, "v1.36 does not serve resource.k8s.io/v1"),
     ],
-    ids=["1.36", "1.35", "1.34", "1.33", "1.30", "switched off"],
+    ids=["1.36", "1.34", "1.33", "1.30", "switched off"],
 )
-def test_whether_there_is_dra_that_would_do(server: Server, serves: bool) -> None:
-    assert serves_dra(cast("Api", server)) is serves
+def test_whether_there_is_dra_that_would_do(minor: int, dra: bool, missing: str) -> None:
+    said = missing_dra(cast("Api", Server(dra=dra)), ServerVersion(1, minor))
+    assert said == (missing and said)
+    assert missing in said
 
 
 def test_a_server_that_does_not_say_is_not_taken_for_one_without() -> None:
+    silent = Server(dra=False, error=Unavailable("no answer"))
     with pytest.raises(Unavailable):
-        serves_dra(cast("Api", Server(36, Unavailable("no answer"))))
+        missing_dra(cast("Api", silent), ServerVersion(1, 36))

@@ -40,6 +40,21 @@ def test_version_of_vendors() -> None:
     assert str(ServerVersion.parse(answer)) == "v1.36.3-vendor.1"
 
 
+def test_a_server_that_plays_an_older_version_is_of_that_one() -> None:
+    answer = {
+        "major": "1",
+        "minor": "37",
+        "gitVersion": "v1.37.2",
+        "emulationMajor": "1",
+        "emulationMinor": "34",
+    }
+    played = ServerVersion.parse(answer)
+    assert (played.major, played.minor) == (1, 34)
+    assert str(played) == "v1.37.2 that emulates 1.34"
+    itself = ServerVersion.parse({**answer, "emulationMinor": "37"})
+    assert itself == ServerVersion(1, 37, "v1.37.2")
+
+
 def test_no_version() -> None:
     with pytest.raises(InvalidValue, match="no version number"):
         ServerVersion.parse({"major": "", "minor": ""})

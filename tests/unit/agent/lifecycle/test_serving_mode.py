@@ -14,9 +14,9 @@ from dra_driver.agent.lifecycle.serving_mode import (
     ServingModeSelector,
 )
 from dra_driver.agent.lifecycle.serving_mode_watcher import ServingModeWatcher
-from dra_driver.kube.api import Api, Listing, ServerVersion
-from dra_driver.kube.errors import NotFound, Unavailable
-from dra_driver.kube.resources import Resource
+from dra_driver.kube.api import Api, ServerVersion
+from dra_driver.kube.errors import Unavailable
+from dra_driver.kube.resources import RESOURCE_SLICES, Resource
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import GcuError, InvalidValue
 
@@ -37,11 +37,9 @@ class Cluster:
         major, minor, *_ = self.server.removeprefix("v").split(".")
         return ServerVersion(int(major), int(minor), self.server)
 
-    def list(self, resource: Resource, *, field_selector: str = "") -> Listing:
-        if not self.serves_dra:
-            raise NotFound("the server could not find the requested resource", status=404)
-        assert field_selector == "spec.nodeName=n1"
-        return Listing((), "1")
+    def serves(self, resource: Resource) -> bool:
+        assert resource is RESOURCE_SLICES
+        return self.serves_dra
 
     def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
         return {
