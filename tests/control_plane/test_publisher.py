@@ -181,7 +181,9 @@ def test_a_server_that_is_away_gets_the_slices_when_it_is_back(rig: Rig) -> None
 
 def test_a_server_without_taints_is_refused_and_keeps_nothing() -> None:
     """Its kube-scheduler would allocate what the controller allocates, too."""
-    settings = Settings(f"gates-{os.getpid()}", feature_gates={"DRADeviceTaints": False})
+    # One depends on the other.
+    gates = {"DRADeviceTaints": False, "DRADeviceTaintRules": False}
+    settings = Settings(f"gates-{os.getpid()}", feature_gates=gates)
     cluster = Cluster.up(settings, owner=own_process())
     try:
         cluster.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}})
