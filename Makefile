@@ -85,7 +85,7 @@ soak-kills: ## the agent killed at every moment, in every mode, whatever comes n
 	@GCU_KILLS=$(or $(PART),all) $(PY) -m pytest tests/kill/test_matrix.py
 
 .PHONY: soak-allocate
-soak-allocate: ## the agent's pod killed at every moment of Allocate on Kubernetes 1.30.14 (root; half an hour)
+soak-allocate: ## the agent's pod killed at every moment of Allocate on a cluster without DRA (root; half an hour)
 	@$(PY) -m tests.cluster packages
 	@$(PY) -m tests.cluster build
 	@GCU_KILLS=all $(PY) -m pytest tests/e2e/test_without_dra_kills.py
