@@ -30,7 +30,8 @@ NAMESPACE = "default"
 
 @pytest.fixture(scope="module")
 def old_api() -> Iterator[Client]:
-    settings = Settings(f"lists-{os.getpid()}", kubernetes=chosen_without_dra())
+    version, gates = chosen_without_dra(), {"WatchList": False}  # it is on from 1.34 on
+    settings = Settings(f"lists-{os.getpid()}", kubernetes=version, feature_gates=gates)
     found = Cluster.up(settings, owner=own_process())
     client = connect(found.kubeconfig, effects=Effects(), user_agent="tests/1")
     try:
