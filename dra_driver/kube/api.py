@@ -202,5 +202,5 @@ class Api(ObjectApi, Protocol):
     def server_version(self) -> ServerVersion: ...
 
     def serves(self, resource: Resource) -> bool:
-        """Whether the server has the kind, by what it tells everybody: without a right to objects
-        of a kind, 403 is the answer whether or not it is there."""
+        """Whether the server serves the kind, by discovery, which every account may read. A request
+        for objects is answered 403 without the right to them, whether or not the kind is there."""

@@ -226,10 +226,10 @@ class Client:
     def serves(self, resource: Resource) -> bool:
         group = f"/apis/{resource.group}" if resource.group else "/api"
         try:
-            told = self._json("GET", f"{group}/{resource.version}")
+            discovered = self._json("GET", f"{group}/{resource.version}")
         except NotFound:
             return False
-        return any(each["name"] == resource.plural for each in told["resources"])
+        return any(each["name"] == resource.plural for each in discovered["resources"])
 
     def close(self) -> None:
         """Drop the idle connections."""

@@ -71,7 +71,7 @@ class Release:
 
     @property
     def chart_values(self) -> Mapping[str, str]:
-        """What somebody must tell the chart: helm sees the version of the programs alone."""
+        """Values that the chart needs: helm sees only the version of the programs."""
         return {"kubernetesVersion": f"{self.emulates}.0"} if self.emulates else {}
 
 

@@ -49,9 +49,9 @@ class Administrator:
         self._values = driver.cluster.directory / "migration.json"
         ours = driver.values()
         # What the page need not say: machines are simulated, and a newer server plays this one.
-        told = {name: ours[name] for name in ("simulation", *driver.cluster.release.chart_values)}
-        told["extender"] = {"schedulerFlags": ours["extender"]["schedulerFlags"]}
-        self._values.write_text(json.dumps(told))
+        values = {name: ours[name] for name in ("simulation", *driver.cluster.release.chart_values)}
+        values["extender"] = {"schedulerFlags": ours["extender"]["schedulerFlags"]}
+        self._values.write_text(json.dumps(values))
 
     def follow(self, command: Command, **values: str) -> str:
         """Run a command of the page, and give its output."""
