@@ -142,7 +142,8 @@ class History:
         held = {
             uid for cards in self._cards.values() for card in cards.values() for uid in card.held
         }
-        self._recorded |= {uid for uid in held if self._chance()}
+        # A set has another order in each process, and the seed would not say what is drawn.
+        self._recorded |= {uid for uid in sorted(held) if self._chance()}
 
     def _tell(self) -> None:
         self._report(self._random.choice(list(self._cards)))

@@ -81,28 +81,28 @@ def succeed(answers: object) -> None:
 
 @pytest.mark.parametrize("again", [prepare, unprepare], ids=lambda step: f"then {step.__name__}")
 @pytest.mark.parametrize("step", [prepare, unprepare], ids=lambda step: step.__name__)
-def test_a_kill_at_every_moment_is_recovered_from(tmp_path: Path, step: Step, again: Step) -> None:
-    count = len(moments(tmp_path / "watched", step))
+def test_a_kill_at_every_moment_is_recovered_from(fast_path: Path, step: Step, again: Step) -> None:
+    count = len(moments(fast_path / "watched", step))
     assert count >= 20
     for n in range(1, count + 1):
-        world, refs = new_world(tmp_path / f"{n}")
+        world, refs = new_world(fast_path / f"{n}")
         assert killed(world, refs, step, n)
         agent = world.start()
         check(world, agent)
         succeed(again(agent, refs))
         check(world, agent)
         assert set(agent.held()) == ({"uid-a", "uid-b"} if again is prepare else set())
-    world, refs = new_world(tmp_path / "beyond")
+    world, refs = new_world(fast_path / "beyond")
     assert not killed(world, refs, step, count + 1)
 
 
 @pytest.mark.parametrize("step", [prepare, unprepare], ids=lambda step: step.__name__)
-def test_a_kill_in_the_recovery_from_a_kill(tmp_path: Path, step: Step) -> None:
+def test_a_kill_in_the_recovery_from_a_kill(fast_path: Path, step: Step) -> None:
     """Every moment of the step, and in the recovery that follows every moment again."""
     recoveries = 0
-    for n in range(1, len(moments(tmp_path / "watched", step, claims=1)) + 1):
+    for n in range(1, len(moments(fast_path / "watched", step, claims=1)) + 1):
         for deaths in itertools.count(1):
-            world, refs = new_world(tmp_path / f"{n}-{deaths}", claims=1)
+            world, refs = new_world(fast_path / f"{n}-{deaths}", claims=1)
             assert killed(world, refs, step, n)
             try:
                 world.start(Kill(deaths))
@@ -118,9 +118,9 @@ def test_a_kill_in_the_recovery_from_a_kill(tmp_path: Path, step: Step) -> None:
 
 
 @pytest.mark.parametrize("step", [prepare, unprepare], ids=lambda step: step.__name__)
-def test_a_kill_followed_by_a_reboot(tmp_path: Path, step: Step) -> None:
-    for n in range(1, len(moments(tmp_path / "watched", step)) + 1):
-        world, refs = new_world(tmp_path / f"{n}")
+def test_a_kill_followed_by_a_reboot(fast_path: Path, step: Step) -> None:
+    for n in range(1, len(moments(fast_path / "watched", step)) + 1):
+        world, refs = new_world(fast_path / f"{n}")
         killed(world, refs, step, n)
         if (world.root / "cdi").exists():
             world.reboot()
@@ -130,9 +130,9 @@ def test_a_kill_followed_by_a_reboot(tmp_path: Path, step: Step) -> None:
         check(world, agent)
 
 
-def test_the_points_of_a_claims_life(tmp_path: Path) -> None:
+def test_the_points_of_a_claims_life(fast_path: Path) -> None:
     """The list that docs/dev/journal.md gives."""
-    world = World(tmp_path)
+    world = World(fast_path)
     effects = Kill()
     agent = world.start(effects)
     ref = world.api.add(claim("one", result(0)))

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.unit.node.damage import SMALL, open_cut, open_flipped, open_torn
 
-
-@pytest.mark.parametrize("place", range(len(SMALL) + 1))
-def test_any_flipped_byte_costs_at_most_its_record(fast_path: Path, place: int) -> None:
-    open_flipped(fast_path, place)
+Damage = Callable[[Path, int], None]
 
 
-@pytest.mark.parametrize("length", range(len(SMALL)))
-def test_a_file_that_was_cut_anywhere_keeps_what_is_before(fast_path: Path, length: int) -> None:
-    open_cut(fast_path, length)
+def test_any_flipped_byte_costs_at_most_its_record(fast_path: Path) -> None:
+    everywhere(fast_path, open_flipped, len(SMALL) + 1)
 
 
-@pytest.mark.parametrize("length", range(len(SMALL)))
-def test_a_record_that_was_cut_anywhere_is_the_end(fast_path: Path, length: int) -> None:
-    open_torn(fast_path, length)
+@pytest.mark.parametrize("damage", [open_cut, open_torn])
+def test_what_is_before_a_cut_anywhere_is_kept(fast_path: Path, damage: Damage) -> None:
+    """`open_cut`: the file ends there; `open_torn`: the record does."""
+    everywhere(fast_path, damage, len(SMALL))
+
+
+def everywhere(root: Path, damage: Damage, count: int) -> None:
+    """The damage at each of so many places, each in a folder of its own."""
+    for place in range(count):
+        folder = root / str(place)
+        folder.mkdir()
+        try:
+            damage(folder, place)
+        except AssertionError as error:
+            error.add_note(f"at byte {place}")
+            raise

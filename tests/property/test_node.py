@@ -7,16 +7,18 @@ failure is that failure again.
 from __future__ import annotations
 
 import os
+from typing import Final
 
 import pytest
 
-from tests.seed import SEED
+from tests.seed import CASES, Sample
 from tests.unit.node.histories import play
 
-HISTORIES = int(os.environ.get("GCU_HISTORIES", "10000"))
-BLOCK = 200
+HISTORIES: Final = Sample(
+    always=500, of_the_day=1_000, soak=200_000, asked=os.environ.get("GCU_HISTORIES", CASES)
+)
 
 
-@pytest.mark.parametrize("first", range(SEED, SEED + HISTORIES, BLOCK))
-def test_random_histories(first: int) -> None:
-    play(range(first, min(first + BLOCK, SEED + HISTORIES)))
+@pytest.mark.parametrize("seeds", HISTORIES.blocks(100))
+def test_random_histories(seeds: range) -> None:
+    play(seeds)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Set as AbstractSet
-from typing import cast
+from typing import Final, cast
 
 import pytest
 
@@ -16,12 +16,13 @@ from controller.queue.queueing_hints import PodClass, QueueingHints
 from controller.queue.scheduling_queue import SchedulingQueue
 from controller.queue.starvation_guard import StarvationGuard
 from dra_driver.model.claims.claim import Object
-from tests.seed import SEED
+from tests.seed import Sample, told
 from tests.unit.controller.queue.parts import Part, part_of
 
 NODES = [f"n{number}" for number in range(4)]
 NAMESPACES = ("a", "b", "c")
 LONGEST_BACKOFF = 10.0  # seconds
+HISTORIES: Final = Sample(always=100, of_the_day=100, soak=10_000)
 
 
 class Nobody:
@@ -163,9 +164,14 @@ class Model:
             assert self.steps - before < 20 * (len(self.pods) + 20), "it never comes to rest"
 
 
-@pytest.mark.parametrize("seed", range(SEED, SEED + 200))
-def test_no_pod_is_lost_and_each_that_can_be_served_is(seed: int) -> None:
-    model = Model(seed)
+@pytest.mark.parametrize("seeds", HISTORIES.blocks(50))
+def test_no_pod_is_lost_and_each_that_can_be_served_is(seeds: range) -> None:
+    for seed in seeds:
+        with told(seed):
+            play(Model(seed))
+
+
+def play(model: Model) -> None:
     happenings = (
         *(model.create, model.create, model.delete, model.change, model.release, model.release),
         *(model.take, model.stop, model.wait_a_while),

@@ -46,14 +46,14 @@ class Before:
 
 
 @pytest.fixture
-def before(tmp_path: Path) -> Before:
-    world = DrsWorld(tmp_path, tool=tool())
+def before(fast_path: Path) -> Before:
+    world = DrsWorld(fast_path, tool=tool())
     agent = world.start()
     ref = world.api.add(instance("a", 0, 1))
     assert errors(agent, ref) == [""]
     agent.journal.close()
     world.start().journal.close()  # compacted: the claim's records of its way are gone
-    journal = tmp_path / "state" / "journal"
+    journal = fast_path / "state" / "journal"
     return Before(world, ref, journal, journal.read_bytes().rstrip(b"\0"), world.files())
 
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 
-from tests.seed import SEED
+from tests.seed import Sample, told
 from tests.unit.controller.two_leaders import play
 
+HISTORIES: Final = Sample(always=50, of_the_day=100, soak=10_000)
 
-@pytest.mark.parametrize("seed", range(SEED, SEED + 300))
-def test_no_card_is_given_twice_and_none_stays_idle(seed: int) -> None:
-    play(seed)
+
+@pytest.mark.parametrize("seeds", HISTORIES.blocks(25))
+def test_no_card_is_given_twice_and_none_stays_idle(seeds: range) -> None:
+    for seed in seeds:
+        with told(seed):
+            play(seed)

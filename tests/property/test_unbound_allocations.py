@@ -19,8 +19,9 @@ from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import results
 from dra_driver.model.names import SCHEDULING_GATE
 from tests.property.random_cluster import FOREIGN_GATE, Cluster, KubeScheduler, PodPlan
-from tests.seed import SEED
+from tests.seed import Sample, told
 
+HISTORIES: Final = Sample(always=15, of_the_day=20, soak=2_000)
 _STEP: Final = 5.0  # seconds of the cluster's clock, as all times here
 _TROUBLED: Final = 600.0
 """Until then writes fail, and groups are made anew; what people plan is done by then, too."""
@@ -228,9 +229,14 @@ def remembered(cluster: Cluster) -> set[str]:
     return {*clock._units, *clock._promised, *world.backoff._pods}
 
 
-@pytest.mark.parametrize("seed", range(SEED, SEED + 35))
-def test_no_card_is_held_in_vain_and_no_pod_waits_for_ever(seed: int) -> None:
-    history = History(seed)
+@pytest.mark.parametrize("seeds", HISTORIES.blocks(5))
+def test_no_card_is_held_in_vain_and_no_pod_waits_for_ever(seeds: range) -> None:
+    for seed in seeds:
+        with told(seed):
+            check(History(seed))
+
+
+def check(history: History) -> None:
     cluster = history.cluster
     history.play()
     assert waiting_in_vain(cluster) == []
