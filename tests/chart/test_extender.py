@@ -17,7 +17,17 @@ from controller.settings import ControllerSettings
 from dra_driver.config.loader import load
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.plugin_device import RESOURCES
-from tests.chart.helm import CHART, NAMESPACE, RELEASE, Helm, Rendered, Values, environment, fields
+from tests.chart.helm import (
+    CHART,
+    NAMESPACE,
+    RELEASE,
+    Helm,
+    Rendered,
+    Values,
+    environment,
+    fields,
+    objects_of,
+)
 from tests.control_plane.issued import manifests
 
 OLD = "--kube-version=1.30.14"
@@ -89,7 +99,7 @@ def test_dra_can_be_switched_off(
         'without_dra: {{ include "gcu.dra" $there | quote }}\n'
     )
     text = helm.run("template", RELEASE, tmp_path / "chart", f"--set=mode={mode}", NEW)
-    [found] = [each for each in yaml.safe_load_all(text) if each and each["kind"] == "Answers"]
+    [found] = [each for each in objects_of(text) if each["kind"] == "Answers"]
     assert (found["of_server"], found["without_dra"]) == (of_server, without_dra)
 
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from dra_driver.model.claims.claim import Object
-from tests.chart.helm import CHECKOUT, Helm, Values
+from tests.chart.helm import CHECKOUT, Helm, Values, objects_of
 from tests.release.helm import CHART
 
 PAGE: Final = (CHECKOUT / "docs/user/gitops.md").read_text(encoding="utf-8")
@@ -48,13 +48,13 @@ def test_argo_cd_compares_the_same_twice(helm: Helm, values: str, version: str) 
 
 def test_without_them_it_does_not(helm: Helm) -> None:
     """Which the page warns of."""
-    secrets = [helm.render({}, BELOW).of("Secret") for _ in range(2)]
+    secrets = [helm.render_anew({}, BELOW).of("Secret") for _ in range(2)]
     assert secrets[0] != secrets[1]
     assert helm.render({}, "--kube-version=1.36.3").of("Secret") == []
 
 
 def test_the_certificate_is_of_the_webhooks_service(helm: Helm, values: str) -> None:
-    objects = [each for each in yaml.safe_load_all(text(helm, values, BELOW)) if each]
+    objects = objects_of(text(helm, values, BELOW))
     [service] = [each for each in objects if each["kind"] == "Service"]
     [webhooks] = [each for each in objects if each["kind"] == "MutatingWebhookConfiguration"]
     certificate = of("Certificate")

@@ -6,10 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-import yaml
 
-from dra_driver.model.claims.claim import Object
-from tests.chart.helm import Helm, Values
+from tests.chart.helm import Helm, Values, objects_of
 from tests.release.__main__ import main
 from tests.release.manifests import MODES, NAMESPACE, has_private_keys, render, write_all
 
@@ -27,15 +25,11 @@ def written(helm: Helm) -> dict[str, str]:
     return {name: render(helm.program, mode) for name, mode in MODES.items()}
 
 
-def objects(text: str) -> list[Object]:
-    return [each for each in yaml.safe_load_all(text) if each]
-
-
 @pytest.mark.parametrize("name", MODES)
 def test_it_is_all_of_the_release_and_nothing_that_would_never_run(
     helm: Helm, written: dict[str, str], name: str
 ) -> None:
-    found = objects(written[name])
+    found = objects_of(written[name])
     rendered = helm.render(None, *MODES[name].flags)
     hooks = [
         each for each in rendered if "helm.sh/hook" in (each["metadata"].get("annotations") or {})
@@ -51,7 +45,7 @@ def test_it_is_all_of_the_release_and_nothing_that_would_never_run(
 def test_the_namespace_comes_first_and_has_all_that_is_namespaced(
     written: dict[str, str], name: str
 ) -> None:
-    first, *others = objects(written[name])
+    first, *others = objects_of(written[name])
     assert (first["kind"], first["metadata"]["name"]) == ("Namespace", NAMESPACE)
     assert {each["metadata"].get("namespace", NAMESPACE) for each in others} <= {
         NAMESPACE,
@@ -73,7 +67,7 @@ def test_the_namespace_comes_first_and_has_all_that_is_namespaced(
 def test_each_is_for_its_clusters(
     written: dict[str, str], name: str, kind: str, env: tuple[str, str]
 ) -> None:
-    found = objects(written[name])
+    found = objects_of(written[name])
     assert kind in {each["kind"] for each in found}
     [deployment] = [each for each in found if each["kind"] == "Deployment"]
     container = deployment["spec"]["template"]["spec"]["containers"][0]

@@ -69,13 +69,13 @@ def render(helm: Path, mode: Mode, values: Path | None = None) -> str:
     scope = (RELEASE, CHART, f"--namespace={NAMESPACE}")
     rendered = run_helm(helm, "template", *scope, *mode.flags, *chosen)
     kept = list(_without_hooks(rendered))
-    has_keys = any(yaml.safe_load(each)["kind"] == "Secret" for each in kept)
+    has_keys = any(yaml.load(each, yaml.CSafeLoader)["kind"] == "Secret" for each in kept)
     return "---\n".join([_header(mode, has_keys=has_keys), _namespace(), *kept])
 
 
 def has_private_keys(text: str) -> bool:
     """Whether the file has private keys, so that nobody else may have it."""
-    return any(each["kind"] == "Secret" for each in yaml.safe_load_all(text) if each)
+    return any(each["kind"] == "Secret" for each in yaml.load_all(text, yaml.CSafeLoader) if each)
 
 
 def write_all(
@@ -100,7 +100,7 @@ def write_all(
 def _without_hooks(rendered: str) -> Iterator[str]:
     """The documents that are no hooks, as text: comments are for those who read manifests."""
     for document in _SEPARATOR.split(rendered):
-        found: Any = yaml.safe_load(document)
+        found: Any = yaml.load(document, yaml.CSafeLoader)
         if found is None:
             continue
         if _HOOK not in (found["metadata"].get("annotations") or {}):
