@@ -52,6 +52,8 @@ def _on(kubernetes: str, *tests: str) -> Command:
 
 _ALL_CORES: Final = ("--numprocesses=auto",)
 _SIDE_BY_SIDE: Final = (f"--numprocesses={WORKERS}", "--dist=loadgroup")
+_ON_CLUSTERS: Final = ("tests/kill", "tests/control_plane", "tests/cluster", "tests/e2e")
+_AT_EACH_CHANGE: Final = ("-m", "not matrix")
 _PROGRAMS: Final = (_cluster("packages"), _cluster("build"))
 _IMAGE: Final = _cluster("image")
 _BUILDS: Final = frozenset({*_PROGRAMS, _IMAGE, _cluster("build", "--all")})
@@ -99,7 +101,7 @@ TIERS: Final[Mapping[str, tuple[Command, ...]]] = {
     "cluster": (
         *_PROGRAMS,
         _IMAGE,
-        _pytest(*_SIDE_BY_SIDE, "tests/kill", "tests/control_plane", "tests/cluster", "tests/e2e"),
+        _pytest(*_SIDE_BY_SIDE, *_AT_EACH_CHANGE, *_ON_CLUSTERS),
     ),
     "matrix": (
         _PROGRAMS[0],
@@ -109,6 +111,7 @@ TIERS: Final[Mapping[str, tuple[Command, ...]]] = {
         *(_on(each, *_WITHOUT_TAINTS) for each in ("1.34.4", "1.35.4")),
         _on("1.36.3", *_BEFORE_1_37),
         _on("1.30.14", *_WITHOUT_DRA),
+        _on(DEFAULT_KUBERNETES, "-m", "matrix", *_ON_CLUSTERS),
         ("env", "GCU_DRA_UPGRADE=all", *_pytest("tests/e2e/test_upgrade_with_claims.py")),
     ),
 }

@@ -18,6 +18,7 @@ from kubernetes import client, config
 from tests.cluster import cgroups, diagnostics, state
 from tests.cluster.addresses import Addresses, free_slot
 from tests.cluster.build import Report, build_all, silent
+from tests.cluster.calls import Calls
 from tests.cluster.context import Context
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.errors import ClusterError, CommandError, WaitTimeout
@@ -28,7 +29,6 @@ from tests.cluster.node import Node, write_proxy_kubeconfig
 from tests.cluster.packages import install_missing
 from tests.cluster.pki import API_SERVER_TO_KUBELET, Authority
 from tests.cluster.processes import Process, require_root, run
-from tests.cluster.reader import Reader
 from tests.cluster.settings import Settings
 from tests.cluster.teardown import KEEPER, sweep, tear_down
 from tests.cluster.versions import release
@@ -133,8 +133,8 @@ class Cluster:
         return run(self._client("helm", arguments), environment=self.environment(), both=both)
 
     @cached_property
-    def _reader(self) -> Reader:
-        return Reader(self.kubeconfig)
+    def _calls(self) -> Calls:
+        return Calls(self.kubeconfig)
 
     def environment(self) -> dict[str, str]:
         """Variables for kubectl and helm.
@@ -157,25 +157,45 @@ class Cluster:
 
     def get(self, *arguments: str) -> dict[str, Any]:
         """`kubectl get … -o json`, parsed. Raises CommandError."""
-        if Reader.knows(arguments[0]):
-            return self._reader.get(*arguments)
+        if Calls.knows(arguments[0]):
+            return self._calls.get(*arguments)
         found: dict[str, Any] = json.loads(self.kubectl("get", *arguments, "--output=json"))
         return found
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """One request to the API server; gives the answer. A PATCH is a merge patch. Raises
         CommandError, with kubectl's words."""
-        return self._reader.call(method, path, None if body is None else dict(body))
+        return self._calls.call(method, path, None if body is None else dict(body))
 
     def end_pod(self, namespace: str, name: str) -> None:
         """Delete the pod at once, where no kubelet would confirm its end. Raises CommandError."""
         path = f"/api/v1/namespaces/{namespace}/pods/{name}"
         self.call("DELETE", path, {"gracePeriodSeconds": 0})
 
+    def delete_pods(self, namespace: str, *names: str) -> None:
+        """`kubectl delete pod`: returns when they are gone. Raises CommandError, WaitTimeout."""
+        pods = [f"/api/v1/namespaces/{namespace}/pods/{name}" for name in names]
+        left = {path: str(self.call("DELETE", path)["metadata"]["uid"]) for path in pods}
+
+        def gone() -> bool:
+            for path, uid in [*left.items()]:
+                try:
+                    found = self.call("GET", path)
+                except CommandError as error:
+                    if "(NotFound)" not in error.output:
+                        raise
+                    del left[path]
+                else:
+                    if found["metadata"]["uid"] != uid:
+                        del left[path]
+            return not left
+
+        wait_until(gone, PATIENCE, f"the end of {', '.join(names)}", seen=lambda: str(sorted(left)))
+
     def apply(self, *objects: Mapping[str, Any]) -> None:
-        """`kubectl apply` of objects given as dicts."""
-        listed = {"apiVersion": "v1", "kind": "List", "items": objects}
-        self.kubectl("apply", "--filename=-", stdin=json.dumps(listed))
+        """`kubectl apply --server-side` of objects given as dicts. Raises CommandError."""
+        for wanted in objects:
+            self._calls.apply(wanted)
 
     def client_configuration(self) -> client.Configuration:
         """The Python client's configuration, as administrator from the machine itself."""

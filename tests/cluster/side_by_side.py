@@ -22,15 +22,15 @@ from xdist.workermanage import WorkerController
 OWN: Final = "own"
 """The tier of tests that start a cluster of their own, or none."""
 
-PLACES: Final[Mapping[str, int]] = {"control_plane": 2, "cluster": 2, "old_cluster": 1, OWN: 1}
-"""How many workers begin with each tier: what two cores carry."""
+PLACES: Final[Mapping[str, int]] = {"control_plane": 2, "cluster": 1, "old_cluster": 1}
+"""How many workers begin with each tier: what two cores carry. Idle clusters cost, too: with
+more workers all of it takes longer, and waits end for want of processors."""
 
 WORKERS: Final = sum(PLACES.values())
 
 _TIERS: Final = (
     (r"tests/control_plane/test_(extender|install|one_kind|rights_without_|webhook)", OWN),
-    (r"/test_(controller_groups|hidden_|upgrade_with_claims)", OWN),
-    (r"tests/cluster/test_(teardown|image_build)|tests/e2e/test_(cluster_upgrade|\w+_cpus)", OWN),
+    (r"/test_(controller_groups|hidden_)|tests/cluster/test_(teardown|image_build)", OWN),
     (r"tests/(control_plane|kill)/|tests/cluster/test_control_plane", "control_plane"),
     (r"without[_ ]dra", "old_cluster"),
     (r"tests/(e2e|cluster)/", "cluster"),
@@ -118,7 +118,7 @@ class TierScheduling(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist
         if begins:
             open_places = [tier for tier in PLACES if left[tier] and at[tier] < PLACES[tier]]
             if open_places:
-                return max(open_places, key=lambda tier: PLACES[tier] - at[tier])
+                return max(open_places, key=lambda tier: 1 - at[tier] / PLACES[tier])
         tier = max(left, key=lambda tier: left[tier] / (at[tier] or 1))
         return tier if left[tier] >= _WORTH_MOVING or not at[tier] else None
 

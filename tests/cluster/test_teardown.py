@@ -98,6 +98,7 @@ def test_killed_owner(before: frozenset[str]) -> None:
         assert_nothing_left(before, during)
 
 
+@pytest.mark.matrix
 def test_killed_owner_and_keeper(before: frozenset[str]) -> None:
     with owner_with_a_running_pod() as owner:
         during = traces(NAME)
@@ -112,6 +113,7 @@ def test_killed_owner_and_keeper(before: frozenset[str]) -> None:
         assert_nothing_left(before, during)
 
 
+@pytest.mark.matrix
 def test_owner_that_ends_without_a_word(before: frozenset[str]) -> None:
     with owner_with_a_running_pod() as owner:
         during = traces(NAME)
@@ -121,6 +123,7 @@ def test_owner_that_ends_without_a_word(before: frozenset[str]) -> None:
         assert_nothing_left(before, during)
 
 
+@pytest.mark.matrix
 def test_owner_killed_while_it_brings_up_what_should_stay(before: frozenset[str]) -> None:
     command = [sys.executable, "-m", "tests.cluster", "up", "--nodes=1", "--name", NAME]
     checkout = Path(__file__).parents[2]
@@ -133,6 +136,7 @@ def test_owner_killed_while_it_brings_up_what_should_stay(before: frozenset[str]
     assert_nothing_left(before, during)
 
 
+@pytest.mark.matrix
 def test_down_of_a_cluster_without_owner(before: frozenset[str]) -> None:
     cluster = Cluster.up(Settings(NAME, nodes=1), owner=None)
     during = traces(NAME)

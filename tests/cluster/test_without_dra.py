@@ -1,15 +1,10 @@
-"""A Kubernetes without DRA comes up, runs pods as any does, and leaves nothing behind."""
+"""A Kubernetes without DRA comes up, and runs pods as any does."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.cluster.cluster import Cluster
-from tests.cluster.settings import Settings
-from tests.cluster.state import own_process
-from tests.cluster.test_teardown import NAME, assert_nothing_left, assert_seen
-from tests.cluster.traces import traces
-from tests.cluster.versions import chosen_without_dra
 from tests.cluster.workloads import execute, pod, wait_for_pods
 
 pytestmark = pytest.mark.cluster
@@ -52,17 +47,3 @@ def test_a_service_is_reached(old_cluster: Cluster, namespace: str) -> None:
     wait_for_pods(old_cluster, namespace, "caller")
     said = execute(old_cluster, namespace, "caller", str(kubectl), "auth", "whoami")
     assert f"system:serviceaccount:{namespace}:default" in said
-
-
-def test_nothing_of_it_stays() -> None:
-    before = traces(NAME)
-    settings = Settings(NAME, kubernetes=chosen_without_dra(), nodes=1)
-    cluster = Cluster.up(settings, owner=own_process())
-    try:
-        cluster.apply(pod("running", "default"))
-        wait_for_pods(cluster, "default", "running")
-        during = traces(NAME)
-        assert_seen(before, during)
-    finally:
-        cluster.down()
-    assert_nothing_left(before, during)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
 
 from tests.cluster.cluster import Cluster
 from tests.cluster.configs import SANDBOX_IMAGE
 from tests.cluster.errors import CommandError, WaitTimeout
-from tests.cluster.waiting import PATIENCE
-
-_GLANCE: Final = 20.0  # seconds between looks at pods that are not ready
+from tests.cluster.waiting import PATIENCE, wait_until
 
 
 def pod(name: str, namespace: str, command: str = "sleep infinity", **spec: Any) -> dict[str, Any]:
@@ -27,21 +25,33 @@ def pod(name: str, namespace: str, command: str = "sleep infinity", **spec: Any)
 
 def wait_for_pods(cluster: Cluster, namespace: str, *names: str) -> None:
     """Return when all these pods are ready. Raises CommandError and WaitTimeout, the latter with
-    what the others say; long before the end where one of them has failed, as it stays so."""
-    scope = ("--namespace", namespace)
-    ready = ("wait", *scope, "--for=condition=Ready", *(f"pod/{name}" for name in names))
-    end = time.monotonic() + PATIENCE
-    while True:
-        try:
-            cluster.wait(*ready, timeout=_GLANCE)
-        except WaitTimeout:
-            found = [cluster.get("pod", name, *scope) for name in names]
-            failed = [each for each in found if each["status"]["phase"] == "Failed"]
-            if failed or time.monotonic() >= end:
-                # kubectl says less
-                raise WaitTimeout(why_not_ready(cluster, failed or found)) from None
-        else:
-            return
+    what the others say; at once where one of them has failed, as it stays so."""
+    found: dict[str, dict[str, Any]] = {}
+
+    def settled() -> bool:
+        pods = cluster.get("pods", f"--namespace={namespace}")["items"]
+        found.clear()
+        found.update((each["metadata"]["name"], each) for each in pods)
+        here = [found.get(name, {"status": {}}) for name in names]
+        return all(map(_is_ready, here)) or any(map(_has_failed, here))
+
+    with suppress(WaitTimeout):
+        wait_until(settled, PATIENCE, "ready pods")
+    missing = [name for name in names if name not in found]
+    late = [found[name] for name in names if name in found and not _is_ready(found[name])]
+    if missing or late:
+        failed = [each for each in late if _has_failed(each)]
+        gone = "".join(f"there is no pod {name}\n" for name in missing)
+        raise WaitTimeout(gone + why_not_ready(cluster, failed or late))
+
+
+def _is_ready(pod: Mapping[str, Any]) -> bool:
+    conditions = pod["status"].get("conditions", ())
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def _has_failed(pod: Mapping[str, Any]) -> bool:
+    return bool(pod["status"].get("phase") == "Failed")
 
 
 def why_not_ready(cluster: Cluster, found: Iterable[dict[str, Any]]) -> str:
@@ -75,7 +85,7 @@ def _last_words(cluster: Cluster, pod: dict[str, Any]) -> list[str]:
 def _why_not_ready(pod: dict[str, Any]) -> str:
     status = pod["status"]
     conditions = {each["type"]: each for each in status.get("conditions", ())}
-    if conditions.get("Ready", {}).get("status") == "True":
+    if _is_ready(pod):
         return ""
     said = [status, *(each for each in conditions.values() if each["status"] == "False")]
     said += [

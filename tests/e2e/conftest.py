@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.cluster import Cluster
+from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.e2e.installation import Installation
 from tests.e2e.one_card import OneCard
 from tests.e2e.without_dra import OldInstallation
@@ -17,6 +18,7 @@ def installed(cluster: Cluster) -> Installation:
     """The driver, installed once for the test run."""
     installation = Installation(cluster)
     installation.install()
+    installation.told_at_first = cluster.get("events", f"--namespace={DRIVER_NAMESPACE}")["items"]
     return installation
 
 

@@ -30,18 +30,25 @@ RELEASE = "gcu-dra-driver"
 LIMITS = f"{RELEASE}-limits"
 SIMULATOR_ROOT = "/var/lib/gcu-simulator"
 
+# What somebody else does to cards is told soon.
+QUICK_LOOKS = {"inventoryInterval": 5, "reconcileInterval": 5}
+
 # What the cluster's nodes are: one big one and one small one, all of whose cards take all modes.
 MACHINES = ("s60-ecc-8", "s60-4")
 CARDS = {"s60-ecc-8": 8, "s60-4": 4}
 
 
 class Installation:
-    """The release on one cluster, whose nodes have simulated machines."""
+    """The release on one cluster, whose nodes have simulated machines.
+
+    `told_at_first` are the events of its namespace when it was first installed.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         names = [node.name for node in cluster.nodes]
         self.machines = dict(zip(names, MACHINES, strict=True))
+        self.told_at_first: list[dict[str, Any]] = []
 
     def values(self, **changed: Any) -> dict[str, Any]:
         """The chart's values; `changed` replaces whole top-level keys."""
@@ -49,6 +56,7 @@ class Installation:
         delay = {"name": "GCU_LEGACY_RESOURCES_DELAY", "value": "1"}
         ours = {
             "simulation": {"enabled": True, "nodes": self.machines},
+            "agent": QUICK_LOOKS,
             "controller": {"extraEnv": [delay]},
             **self.cluster.release.chart_values,
         }

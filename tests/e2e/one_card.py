@@ -51,7 +51,7 @@ class OneCard:
 
     def end(self, *names: str) -> None:
         """Delete pods; returns when they are gone."""
-        self.cluster.kubectl("delete", "pod", *names, self.scope)
+        self.cluster.delete_pods(self.namespace, *names)
 
     def wait_until(self, predicate: Callable[[], bool], what: str) -> None:
         """Return when it is so. Raises WaitTimeout."""

@@ -119,7 +119,7 @@ class Passage:
             assert "nodeName" not in self.cluster.get("pod", name, SCOPE)["spec"]
 
     def end(self, *names: str) -> None:
-        self.cluster.kubectl("delete", "pod", *names, SCOPE)
+        self.cluster.delete_pods(NAMESPACE, *names)
         if self.cluster.release.dra:
             self.cluster.kubectl("delete", "resourceclaim", *names, SCOPE, "--ignore-not-found")
 

@@ -21,7 +21,7 @@ from tests.e2e.by_limits import DRS, SHARED, assert_has, claimed, limits_of
 from tests.e2e.installation import Installation
 from tests.e2e.without_dra import OldInstallation, asking
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.matrix]
 
 _FOLDER = f"/var/lib/kubelet/plugins/{DRIVER}"
 _SCOPE = "--namespace=default"

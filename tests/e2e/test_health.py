@@ -10,12 +10,12 @@ import pytest
 from dra_driver.model.devices.device import parse_device_name
 from dra_driver.model.names import CDI_KIND, DRIVER
 from dra_driver.model.pci import PciAddress
+from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import wait_for_pods
 from tests.e2e.installation import Installation
 from tests.e2e.manifests import claim, pod_with
-from tests.e2e.seen import cards
-from tests.e2e.test_restarts import roll_out
+from tests.e2e.seen import assert_sees_what_was_granted, cards
 
 pytestmark = pytest.mark.cluster
 
@@ -127,20 +127,27 @@ def test_a_pod_shows_the_health_of_each_of_its_cards(driver: Installation, names
     wait_for_taints(driver, pod.node, {})
 
 
-def test_the_health_is_told_by_the_agent_that_follows(driver: Installation, namespace: str) -> None:
+def test_a_kubelet_starts_anew_and_then_the_agent(driver: Installation, namespace: str) -> None:
+    """Under a running pod, whose health is told by whoever follows; another pod begins."""
     pod = Pod(driver, namespace, "one")
     [card] = pod.cards
     machine = driver.machine(pod.node)
-    pod.wait_for_health({card: WELL})
-    roll_out(driver, "daemonset/gcu-dra-driver-agent")
-    pod.wait_for_health({card: WELL})
     machine.lose_card(card)
     pod.wait_for_health({card: UNWELL})
     driver.cluster.node(pod.node).restart_kubelet()
     driver.cluster.wait_ready()
     pod.wait_for_health({card: UNWELL})
+    here = {"kubernetes.io/hostname": pod.node}
+    driver.cluster.apply(claim("after", namespace), pod_with("after", namespace, nodeSelector=here))
+    wait_for_pods(driver.cluster, namespace, "after")
+    scope = f"--namespace={DRIVER_NAMESPACE}"
+    driver.cluster.kubectl("delete", "pod", driver.agent_pod(pod.node), scope)
+    driver.wait_for_agents()
     machine.restore_card(card)
     pod.wait_for_health({card: WELL})
+    for name in ("one", "after"):
+        found = driver.cluster.get("pod", name, f"--namespace={namespace}")
+        assert_sees_what_was_granted(driver, found)
     wait_until(driver.published, PATIENCE, "the cards of all nodes")
 
 

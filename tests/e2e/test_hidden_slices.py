@@ -22,7 +22,7 @@ from tests.e2e.installation import RELEASE, Installation
 from tests.e2e.manifests import claim, pod_with, portable_claim_in
 from tests.e2e.one_card import OneCard
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.matrix]
 
 _SYSTEM = f"--namespace={DRIVER_NAMESPACE}"
 

@@ -13,13 +13,12 @@ import pytest
 
 from dra_driver.device_plugin.node_annotations import DRS_CAPACITY, GCUSHARE, SHARED_CAPACITY
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import ANNOTATION_CARDS
+from dra_driver.model.names import ANNOTATION_CARDS, RESOURCE_SHARED
 from tests.cluster.images import SCHEDULER_IMAGE
 from tests.cluster.waiting import PATIENCE, wait_until
-from tests.cluster.workloads import wait_for_pods
+from tests.cluster.workloads import pod, wait_for_pods
 from tests.e2e.installation import CARDS, CHART, CHECKOUT
 from tests.e2e.page_steps import Command, filled, page_steps
-from tests.e2e.test_migration import deployment
 from tests.e2e.vendor_plugin import FOLDER, SLICES, SOCKET
 from tests.e2e.without_dra import SCHEDULER, OldInstallation
 
@@ -35,6 +34,26 @@ THEIRS = {
 }
 
 Object = dict[str, Any]
+
+
+def deployment(namespace: str) -> Object:
+    """Two replicas with slices, for the vendor's scheduler."""
+    spec = pod("web", namespace, schedulerName="gcushare-scheduler")["spec"]
+    [container] = spec["containers"]
+    container["resources"] = {"limits": {RESOURCE_SHARED: "2"}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": namespace},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": spec | {"terminationGracePeriodSeconds": 1},
+            },
+        },
+    }
 
 
 class Administrator:
@@ -159,8 +178,8 @@ def test_users_move_over_as_the_page_says(
     manifest = deployment(admin.namespace)
     manifest["spec"]["template"]["spec"]["nodeSelector"] = {GCUSHARE: "true"}
     cluster.apply(manifest)
-    for pod in admin.wait_for_replicas(manifest["spec"]["replicas"]):
-        admin.bind(pod["metadata"]["name"])
+    for replica in admin.wait_for_replicas(manifest["spec"]["replicas"]):
+        admin.bind(replica["metadata"]["name"])
     admin.wait_until_ready()
     machine.efsmi("-i", "0", "--drs", "on")
     machine.efsmi("-i", "0", "--drs", "--create-instance", "0")
@@ -191,7 +210,7 @@ def test_users_move_over_as_the_page_says(
     admin.follow(start, DEPLOYMENT=name, REPLICAS=count)
     admin.wait_for_replicas(manifest["spec"]["replicas"])
     admin.wait_until_ready()
-    for pod in admin.pods():
-        assert pod["spec"]["schedulerName"] == SCHEDULER
-        driver.assert_has_what_it_asks(pod)
+    for replica in admin.pods():
+        assert replica["spec"]["schedulerName"] == SCHEDULER
+        driver.assert_has_what_it_asks(replica)
     cluster.kubectl("delete", "deployment", "--all", f"--namespace={admin.namespace}")

@@ -11,10 +11,7 @@ from tests.e2e.events import notes
 from tests.e2e.installation import Installation
 from tests.e2e.one_card import OneCard
 
-# Each test updates the release twice.
 pytestmark = pytest.mark.cluster
-
-_QUICK = {"inventoryInterval": 2, "reconcileInterval": 2}
 
 
 def test_a_card_that_somebody_divides_is_left_alone(driver: Installation, one: OneCard) -> None:
@@ -23,25 +20,24 @@ def test_a_card_that_somebody_divides_is_left_alone(driver: Installation, one: O
     def efsmi(*arguments: str) -> None:
         assert one.machine.efsmi("-i", index, "--drs", *arguments).exit_code == 0
 
-    with driver.changed(agent=_QUICK):
-        efsmi("on")
-        efsmi("--create-instance", "0")
-        [theirs] = one.machine.instances(one.card)
-        try:
-            one.wait_until(lambda: one.tainted(TAINT_FOREIGN), "the taint")
-            one.apply("drs", Mode.DRS, 1)
-            one.apply("whole", Mode.WHOLE)
-            for name in ("drs", "whole"):
-                one.wait_for_words(name, "GcuAllocationFailed", f"1 tainted {TAINT_FOREIGN}")
-            one.wait_until(lambda: _told(driver, one), "an event on the Node")
-            assert one.machine.instances(one.card) == (theirs,)
-            one.end("whole")
-        finally:
-            efsmi("--destroy-instance", str(theirs.id))
-            efsmi("off")
-        one.wait_until(lambda: not one.tainted(TAINT_FOREIGN), "no taint")
-        one.wait_for("drs")
-        assert profile_size(one.profiles()[0]) == 1
+    efsmi("on")
+    efsmi("--create-instance", "0")
+    [theirs] = one.machine.instances(one.card)
+    try:
+        one.wait_until(lambda: one.tainted(TAINT_FOREIGN), "the taint")
+        one.apply("drs", Mode.DRS, 1)
+        one.apply("whole", Mode.WHOLE)
+        for name in ("drs", "whole"):
+            one.wait_for_words(name, "GcuAllocationFailed", f"1 tainted {TAINT_FOREIGN}")
+        one.wait_until(lambda: _told(driver, one), "an event on the Node")
+        assert one.machine.instances(one.card) == (theirs,)
+        one.end("whole")
+    finally:
+        efsmi("--destroy-instance", str(theirs.id))
+        efsmi("off")
+    one.wait_until(lambda: not one.tainted(TAINT_FOREIGN), "no taint")
+    one.wait_for("drs")
+    assert profile_size(one.profiles()[0]) == 1
 
 
 def test_a_held_card_keeps_its_slices_until_the_last_claim_ends(

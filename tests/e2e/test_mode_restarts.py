@@ -30,10 +30,12 @@ def kill_the_process(driver: Installation, one: OneCard) -> None:
     one.node.ctr("tasks", "kill", "--signal=SIGKILL", identity)
 
 
-@pytest.mark.parametrize("end", [delete_the_pod, kill_the_process], ids=lambda end: end.__name__)
 @pytest.mark.parametrize(
-    ("mode", "amounts"),
-    [pytest.param(Mode.SHARED, (2, 3), id="shared"), pytest.param(Mode.DRS, (1, 3), id="drs")],
+    ("end", "mode", "amounts"),
+    [
+        pytest.param(delete_the_pod, Mode.SHARED, (2, 3), id="pod, shared"),
+        pytest.param(kill_the_process, Mode.DRS, (1, 3), id="process, drs"),
+    ],
 )
 def test_pods_that_end_without_an_agent_leave_nothing(
     driver: Installation,
@@ -55,17 +57,3 @@ def test_pods_that_end_without_an_agent_leave_nothing(
     end(driver, one)
     one.end("second", "third")
     driver.wait_for_rest()
-
-
-def test_a_create_that_is_cut_short_leaves_nothing(driver: Installation, one: OneCard) -> None:
-    """The agent is killed while `efsmi` makes an instance, and the pod is deleted meanwhile."""
-    one.machine.set_fault("efsmi-slow", card=one.card, command="create-instance", seconds=3)
-    try:
-        one.apply("one", Mode.DRS, 1)
-        one.wait_until(lambda: "create-instance" in one.begun(), "a create that has begun")
-        kill_the_process(driver, one)
-        one.end("one")
-        driver.wait_for_rest()
-    finally:
-        one.machine.clear_faults()
-    one.run("after", Mode.WHOLE)

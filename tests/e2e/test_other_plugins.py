@@ -8,7 +8,6 @@ import pytest
 
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FOREIGN
-from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import pod
 from tests.e2e.events import notes
@@ -40,15 +39,11 @@ def runs(one: OneCard, wanted: dict[str, Any]) -> bool:
 
 
 def test_a_device_plugin_and_its_pods_are_noticed(driver: Installation, one: OneCard) -> None:
-    """At the agent's start, so that the test need not wait for a minute."""
     one.run("held", Mode.DRS, 1)
     theirs = pod("theirs", one.namespace, nodeName=one.node.name)
     theirs["spec"]["containers"][0]["resources"] = {"limits": {_RESOURCE: "1"}}
     with other_plugin(one.node, _RESOURCE):
         wait_until(lambda: runs(one, theirs), PATIENCE, "their pod", interval=1.0)
-        agent = driver.agent_pod(one.node.name)
-        driver.cluster.kubectl("delete", "pod", agent, f"--namespace={DRIVER_NAMESPACE}")
-        driver.wait_for_agents()
         one.wait_until(lambda: one.tainted(TAINT_FOREIGN), "the taint")
         one.apply("new", Mode.DRS, 1)
         one.wait_for_words("new", "GcuAllocationFailed", f"1 tainted {TAINT_FOREIGN}")

@@ -44,37 +44,22 @@ def test_nothing_is_left_but_what_the_page_says(driver: Installation) -> None:
 
 
 def test_it_is_refused_while_a_claim_has_a_gcu(driver: Installation, one: OneCard) -> None:
-    one.run("holder", Mode.DRS, 1)
+    """Forced, it leaves what pods have, and a later install adopts that."""
+    one.run("ends", Mode.DRS, 1)
+    one.run("stays", Mode.DRS, 3)
     agents = {node: driver.agent_pod(node) for node in driver.machines}
     with pytest.raises(CommandError) as refusal:
         driver.uninstall()
     told = refusal.value.output.replace("\\n", "\n")  # helm 4 logs what a hook says as one line
-    user = f"pod {one.namespace}/holder"
-    assert f"claim {one.namespace}/holder: 1 device of {one.node.name}, used by {user}" in told
+    user = f"pod {one.namespace}/stays"
+    assert f"claim {one.namespace}/stays: 1 device of {one.node.name}, used by {user}" in told
     assert f"helm uninstall {RELEASE} {_SYSTEM.replace('=', ' ')} --no-hooks" in told
     assert agents == {node: driver.agent_pod(node) for node in driver.machines}
     # What it says of keeping the driver holds, too.
     [rollback] = [line.split() for line in told.splitlines() if "helm rollback" in line]
     driver.cluster.helm(*rollback[1:])
-    driver.install()
-    one.wait_for("holder")
-    one.machine.set_fault("destroy-fails", card=one.card)
-    try:
-        one.end("holder")
-        # No claim has the instance any more, so nothing is refused; the node's journal has it.
-        driver.uninstall()
-        assert left(driver) == []
-        assert one.profiles() == ["1g.6gb"]
-    finally:
-        one.machine.clear_faults()
-        driver.install()
-    one.wait_until(lambda: not one.profiles(), "the end of the instance")
-    one.wait_until(lambda: not one.tainted(TAINT_FAILING), "the end of the taint")
+    one.wait_for("ends", "stays")
 
-
-def test_a_later_install_adopts_what_was_left_by_force(driver: Installation, one: OneCard) -> None:
-    one.run("ends", Mode.DRS, 1)
-    one.run("stays", Mode.DRS, 3)
     driver.uninstall("--no-hooks")
     assert all(_STATE in driver.traces(node) for node in driver.cluster.nodes)
     driver.cluster.kubectl("delete", "pod", "ends", one.scope, "--wait=false")
@@ -86,3 +71,22 @@ def test_a_later_install_adopts_what_was_left_by_force(driver: Installation, one
     one.wait_for("stays")
     one.run("after", Mode.DRS, 1)
     one.end("stays", "after")
+
+
+def test_an_instance_that_was_left_is_destroyed_by_the_next_install(
+    driver: Installation, one: OneCard
+) -> None:
+    """No claim has it any more, so nothing is refused; the node's journal has it."""
+    one.run("holder", Mode.DRS, 1)
+    one.machine.set_fault("destroy-fails", card=one.card)
+    try:
+        one.end("holder")
+        driver.uninstall()
+        assert left(driver) == []
+        assert all(_STATE in driver.traces(node) for node in driver.cluster.nodes)
+        assert one.profiles() == ["1g.6gb"]
+    finally:
+        one.machine.clear_faults()
+        driver.install()
+    one.wait_until(lambda: not one.profiles(), "the end of the instance")
+    one.wait_until(lambda: not one.tainted(TAINT_FAILING), "the end of the taint")

@@ -29,7 +29,7 @@ from tests.e2e.installation import Installation
 from tests.e2e.manifests import pod_with, portable_claim_in
 from tests.e2e.seen import assert_sees_what_was_granted, cards
 
-pytestmark = [pytest.mark.cluster, pytest.mark.long, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.cluster, pytest.mark.matrix, pytest.mark.timeout(3600)]
 
 _CHOSEN = os.environ.get("GCU_DRA_UPGRADE") or f"{WITHOUT_TAINTS},{DEFAULT_KUBERNETES}"
 _WITH_CLAIMS = [version for version in REAL if RELEASES[version].dra]

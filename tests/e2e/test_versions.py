@@ -4,9 +4,8 @@ version (``K8S``). ``make test`` plays it on the newest one, ``make test-matrix`
 from __future__ import annotations
 
 import json
-import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -15,19 +14,16 @@ import pytest
 from dra_driver.model.devices.device import parse_device_name
 from dra_driver.model.mode import Mode
 from kubectl_gcu.main import WAITS
-from tests.cluster.cluster import Cluster
 from tests.cluster.errors import CommandError
-from tests.cluster.settings import Settings
-from tests.cluster.state import own_process
-from tests.cluster.versions import chosen_kubernetes
+from tests.cluster.versions import RELEASES, chosen_kubernetes
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import wait_for_pods
 from tests.e2e.by_limits import SHARED, assert_has, claimed, limits_of
-from tests.e2e.installation import RELEASE, Installation
+from tests.e2e.installation import RELEASE
 from tests.e2e.kubectl_gcu import holders, kubectl_gcu
 from tests.e2e.manifests import pod_with
 from tests.e2e.passage import NAMESPACE, SCOPE, SYSTEM, ByClaims, ByLimits, Passage, Workloads
-from tests.e2e.without_dra import OldInstallation, asking
+from tests.e2e.without_dra import asking
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long, pytest.mark.timeout(1800)]
 
@@ -35,23 +31,21 @@ _CARDS = 4  # of the second node, on which all pods run
 
 
 @pytest.fixture
-def passage(cluster_report: Callable[[str], None], driver_image: Path) -> Iterator[Passage]:
-    settings = Settings(f"matrix-{os.getpid()}", kubernetes=chosen_kubernetes(), nodes=2)
-    cluster = Cluster.up(settings, owner=own_process(), report=cluster_report)
+def passage(request: pytest.FixtureRequest) -> Iterator[Passage]:
+    """On the shared cluster of that version."""
+    workloads: Workloads
+    if RELEASES[chosen_kubernetes()].dra:
+        workloads = ByClaims(request.getfixturevalue("installed"))
+    else:
+        workloads = ByLimits(request.getfixturevalue("without_dra"))
+    driver = workloads.driver
+    driver.wait_for_rest()
+    driver.cluster.kubectl("create", "namespace", NAMESPACE)
     try:
-        cluster.load_image(driver_image)
-        workloads: Workloads
-        if cluster.release.dra:
-            workloads = ByClaims(Installation(cluster))
-        else:
-            old = OldInstallation(cluster)
-            old.load_scheduler()
-            workloads = ByLimits(old)
-        workloads.driver.install()
-        cluster.kubectl("create", "namespace", NAMESPACE)
         yield Passage(workloads)
     finally:
-        cluster.down()
+        driver.restore()
+        driver.cluster.kubectl("delete", "namespace", NAMESPACE)
 
 
 def test_what_users_do(passage: Passage, tmp_path: Path) -> None:

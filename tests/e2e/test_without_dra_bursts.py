@@ -33,6 +33,7 @@ def test_50_pods_of_mixed_sizes(driver: OldInstallation, namespace: str) -> None
     assert outcome.running + outcome.waiting + len(outcome.refusals) == 50, what
 
 
+@pytest.mark.matrix
 def test_48_pods_on_one_node(driver: OldInstallation, namespace: str) -> None:
     """As many as its 8 cards have partitions."""
     selector = {"kubernetes.io/hostname": driver.cluster.nodes[0].name}

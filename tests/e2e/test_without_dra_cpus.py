@@ -21,7 +21,7 @@ from tests.e2e.by_limits import SHARED
 from tests.e2e.seen import look
 from tests.e2e.without_dra import OldInstallation, asking
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.matrix]
 
 DENIED = "Operation not permitted"  # by the control group; a simulated node has no driver behind it
 _MAJOR = 240  # of simulated nodes

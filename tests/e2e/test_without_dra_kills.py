@@ -24,7 +24,7 @@ from tests.kill.grants import Kind
 from tests.kill.moments import SIDES, Moment
 from tests.seed import SEED
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.matrix]
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -27,7 +27,7 @@ from tests.cluster.side_by_side import TierScheduling, tier_of
         ("tests/e2e/test_by_limits.py::test_a[with DRA-one]", "cluster"),
         ("tests/e2e/test_by_limits.py::test_a[without DRA-one]", "old_cluster"),
         ("tests/e2e/test_without_dra.py::test_a", "old_cluster"),
-        ("tests/e2e/test_without_dra_cpus.py::test_a[cdi]", "own"),
+        ("tests/e2e/test_without_dra_cpus.py::test_a[cdi]", "old_cluster"),
         ("tests/unit/model/test_pci.py::test_a", "own"),
     ],
 )

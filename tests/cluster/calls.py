@@ -41,10 +41,23 @@ _KINDS: Final = {
     "resourceslice": _Kind("ResourceSlice", _DRA, namespaced=False),
 }
 
+_CLUSTER_WIDE: Final = frozenset(
+    {
+        "Namespace",
+        "Node",
+        "ResourceSlice",
+        "DeviceClass",
+        "DeviceTaintRule",
+        "PriorityClass",
+        "RuntimeClass",
+    }
+)
+_APPLY: Final = "application/apply-patch+yaml"
 
-class Reader:
-    """`kubectl get … -o json` for the kinds that are polled, and single calls, as the kubeconfig's
-    user."""
+
+class Calls:
+    """`kubectl get … -o json` for the kinds that are polled, `kubectl apply`, and single calls, as
+    the kubeconfig's user."""
 
     def __init__(self, kubeconfig: Path) -> None:
         configuration = client.Configuration()
@@ -87,6 +100,21 @@ class Reader:
         words of kubectl, where there is no answer or a refusal."""
         return self._send(method, self._server + path, (method, path), body=body)
 
+    def apply(self, wanted: Mapping[str, Any]) -> None:
+        """Server-side apply of one object, in the namespace that it names. Raises CommandError."""
+        kind, metadata = str(wanted["kind"]), wanted["metadata"]
+        version = str(wanted["apiVersion"])
+        prefix = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        scope = (
+            "" if kind in _CLUSTER_WIDE else f"/namespaces/{metadata.get('namespace', 'default')}"
+        )
+        plural = f"{kind.lower()}{'es' if kind.endswith('s') else 's'}"
+        path = f"{prefix}{scope}/{plural}/{metadata['name']}"
+        fields = {"fieldManager": "tests", "force": "true"}
+        self._send(
+            "PATCH", self._server + path, ("apply", path), fields=fields, body=wanted, kind=_APPLY
+        )
+
     def _send(
         self,
         method: str,
@@ -94,9 +122,10 @@ class Reader:
         command: Sequence[str],
         *,
         fields: Mapping[str, str] = MappingProxyType({}),
-        body: Object | None = None,
+        body: Mapping[str, Any] | None = None,
+        kind: str = "",
     ) -> Object:
-        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        kind = kind or ("application/merge-patch+json" if method == "PATCH" else "application/json")
         data = None if body is None else json.dumps(body).encode()
         target = f"{url}?{urlencode(fields)}" if fields else url
         try:
