@@ -19,8 +19,10 @@ class WatchStream:
         self._name = name
         self._decoder = decoder
         self._closed = False
+        self._is_read = False
 
     def __iter__(self) -> Iterator[WatchEvent]:
+        self._is_read = True
         try:
             for line in self._lines():
                 yield self._event(line)
@@ -36,6 +38,9 @@ class WatchStream:
         if self._closed:
             return
         self._closed = True
+        if not self._is_read:  # and it never will be, as the stream is closed
+            self._stream.close()
+            return
         try:
             self._stream.shutdown()
         except (RuntimeError, ValueError, OSError):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -111,6 +113,17 @@ def test_a_watch_that_the_server_ends(fake: FakeApi, server: FakeServer, api: Cl
     reader.join(10)
     assert not reader.is_alive()
     assert len(told) == 1
+
+
+def test_a_watch_that_is_closed_before_it_is_read_leaves_no_socket(
+    fake: FakeApi, api: Client
+) -> None:
+    watch = api.watch(PODS, resource_version=str(fake.store.version))
+    watch.close()
+    with warnings.catch_warnings(record=True) as left:
+        del watch
+        gc.collect()
+    assert not left
 
 
 def test_who_called_what(fake: FakeApi, api: Client) -> None:
