@@ -9,14 +9,11 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
-from dra_driver.kube.api import PatchType
 from dra_driver.kube.client import Client
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     NODES,
-    PERSISTENT_VOLUME_CLAIMS,
-    PERSISTENT_VOLUMES,
     PODS,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
@@ -26,7 +23,6 @@ from dra_driver.model.claims.claim import Object
 from tests.cluster.cluster import Cluster
 from tests.control_plane.objects import claim, pod_with, resource_slice
 
-UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
 _THREADS = 8
 
 T = TypeVar("T")
@@ -83,42 +79,11 @@ class Hands:
         metadata = found["metadata"] | {"annotations": {"example.com/note": text}}
         return self._api.replace(RESOURCE_CLAIMS, found | {"metadata": metadata})
 
-    def set_status(self, resource: Resource, name: str, status: Object) -> None:
-        self._api.patch(
-            resource,
-            name,
-            {"status": status},
-            namespace=self._namespace if resource.namespaced else "",
-            patch_type=PatchType.STRATEGIC_MERGE,
-            subresource="status",
-        )
-
-    def lift(self, pod: str, gate: str) -> None:
-        body = {"spec": {"schedulingGates": [{"$patch": "delete", "name": gate}]}}
-        self._api.patch(
-            PODS, pod, body, namespace=self._namespace, patch_type=PatchType.STRATEGIC_MERGE
-        )
-
     def cordon(self, node: str) -> None:
         self._api.patch(NODES, node, {"spec": {"unschedulable": True}})
 
     def uncordon(self, node: str) -> None:
         self._api.patch(NODES, node, {"spec": {"unschedulable": None}})
-
-    def taint(self, node: str) -> None:
-        self._cluster.kubectl("taint", "node", node, "example.com/maintenance=:NoSchedule")
-
-    def break_down(self, node: str) -> None:
-        self._set_ready(node, "False")
-
-    def lose(self, node: str) -> None:
-        """As kube-controller-manager does with a node that it has not heard of for a while."""
-        self._set_ready(node, "Unknown")
-        self._api.patch(NODES, node, {"spec": {"taints": [UNREACHABLE]}})
-
-    def find_again(self, node: str) -> None:
-        self._set_ready(node, "True")
-        self._api.patch(NODES, node, {"spec": {"taints": None}})
 
     def drain(self, node: str) -> None:
         """`kubectl drain`; returns when its pods are gone."""
@@ -147,54 +112,12 @@ class Hands:
         }
         self._create(RESOURCE_SLICES, body)
 
-    def bind_volume(self, name: str, node: str) -> None:
-        """A claim for a volume that lies on the node, as a provisioner would have bound it."""
-        term = {"key": "machine", "operator": "In", "values": [node]}
-        required = {"nodeSelectorTerms": [{"matchExpressions": [term]}]}
-        volume = f"volume-{secrets.token_hex(3)}"
-        common: Object = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
-        body: Object = {
-            "apiVersion": "v1",
-            "kind": PERSISTENT_VOLUMES.kind,
-            "metadata": {"name": volume},
-            "spec": {
-                **common,
-                "capacity": {"storage": "1Gi"},
-                "hostPath": {"path": "/nowhere"},
-                "nodeAffinity": {"required": required},
-            },
-        }
-        self._create(PERSISTENT_VOLUMES, body)
-        wanted: Object = {
-            "apiVersion": "v1",
-            "kind": PERSISTENT_VOLUME_CLAIMS.kind,
-            "metadata": {"name": name, "namespace": self._namespace},
-            "spec": {
-                **common,
-                "resources": {"requests": {"storage": "1Gi"}},
-                "volumeName": volume,
-            },
-        }
-        self._api.create(PERSISTENT_VOLUME_CLAIMS, wanted)
-
-    def bind(self, pod: str, node: str) -> None:
-        """As kube-scheduler does in the end."""
-        metadata = {"name": pod, "namespace": self._namespace}
-        target = {"apiVersion": "v1", "kind": "Node", "name": node}
-        body = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
-        path = f"/api/v1/namespaces/{self._namespace}/pods/{pod}/binding"
-        self._cluster.call("POST", path, body)
-
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
         return self._cluster.kubectl(*arguments, "--namespace", self._namespace, stdin=stdin)
 
     def clean(self) -> None:
         for resource, name in self._made:
             self._api.delete(resource, name)
-
-    def _set_ready(self, node: str, status: str) -> None:
-        condition = {"type": "Ready", "status": status, "reason": "Declared"}
-        self.set_status(NODES, node, {"conditions": [condition]})
 
     def _drop(self, name: str) -> None:
         patch = partial(self._api.patch, RESOURCE_CLAIMS, name, namespace=self._namespace)

@@ -7,106 +7,21 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
 from dra_driver.kube.errors import Conflict
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import allocation, reserved_for
-from dra_driver.model.names import FINALIZER
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane import components
 from tests.control_plane.conftest import Scene
 from tests.control_plane.controller_process import ControllerProcess
-from tests.control_plane.late_controller import late
 from tests.control_plane.objects import claim, node_of, pod_with, whole, with_port
 
 pytestmark = pytest.mark.control_plane
 
 Start = Callable[..., ControllerProcess]
-UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-
-
-def test_a_reserved_claim_is_not_released(scene: Scene, controller: ControllerProcess) -> None:
-    """Though kube-scheduler, played by the test, says that its pod fits nowhere."""
-    scene.machines.add([whole(0)])
-    scene.api.create(RESOURCE_CLAIMS, claim("one", scene.namespace))
-    scene.api.create(PODS, pod_with("user", scene.namespace, "one", schedulerName="nobody"))
-    found = scene.eyes.allocated("one")
-    scene.hands.reserve(found, "user")
-    scene.hands.set_status(PODS, "user", {"conditions": [UNSCHEDULABLE]})
-    scene.eyes.stays(
-        lambda: allocation(scene.eyes.claim("one")) is not None, seconds=5.0, what="reserved"
-    )
-
-
-def test_a_reservation_that_was_not_told_yet_is_not_lost(
-    scene: Scene, start_controller: Start, tmp_path: Path
-) -> None:
-    """The controller takes back what it believes to be unreserved: the server knows better."""
-    scene.machines.add([whole(0)])
-    muffled = tmp_path / "muffled"
-    process = start_controller(program=late("watch", "resourceclaims", muffled))
-    process.wait_for_log("begins")
-    scene.hands.start("one", schedulerName="nobody")
-    found = scene.eyes.allocated("one")
-    muffled.touch()
-    scene.hands.reserve(found, "one")
-    scene.hands.set_status(PODS, "one", {"conditions": [UNSCHEDULABLE]})
-    process.wait_for_log("409 Conflict")
-    assert [each["name"] for each in reserved_for(scene.eyes.claim("one"))] == ["one"]
-    assert scene.eyes.node_of("one")
-
-
-def test_quiet_time_and_a_live_read_before_it_is_allocated_again(
-    scene: Scene, start_controller: Start
-) -> None:
-    for _ in range(2):  # the node that did not work out is not tried again at once anyway
-        scene.machines.add([whole(0)])
-    start_controller("--quiet-time=5").wait_for_log("begins")
-    scene.hands.start("one", schedulerName="nobody")
-    scene.hands.clear(scene.eyes.allocated("one"))
-    scene.eyes.stays(lambda: allocation(scene.eyes.claim("one")) is None, seconds=2.0, what="quiet")
-    scene.eyes.allocated("one")
-
-
-def test_the_live_pod_says_where_it_is_allocated_again(
-    scene: Scene, start_controller: Start, tmp_path: Path
-) -> None:
-    """It is bound after its allocation was given up, and the controller's watch is late."""
-    first = scene.machines.add([whole(0)])
-    muffled = tmp_path / "muffled"
-    start_controller("--quiet-time=6", program=late("watch", "pods", muffled)).wait_for_log(
-        "begins"
-    )
-    scene.hands.start("user", schedulerName="nobody")
-    found = scene.eyes.allocated("user")
-    assert node_of(found) == first
-    scene.machines.add([whole(0), whole(1)])
-    muffled.touch()
-    scene.hands.clear(found)
-    scene.hands.bind("user", first)
-    assert node_of(scene.eyes.allocated("user")) == first
-
-
-def test_how_an_allocation_is_written(scene: Scene, controller: ControllerProcess) -> None:
-    """The finalizer first, and no reservation: it is kube-scheduler's, which adds it in the end."""
-    node = scene.machines.add([whole(0)])
-    listed = scene.api.list(RESOURCE_CLAIMS, namespace=scene.namespace)
-    scene.hands.start("user")
-    scene.eyes.bound("user")
-    writes = scene.writes_to_claims(listed.resource_version)
-    allocated = [each for each in writes if allocation(each)]
-    first, last = allocated[0], allocated[-1]
-    written = allocation(first) or {}
-    [term] = written["nodeSelector"]["nodeSelectorTerms"]
-    by_name = {"key": "metadata.name", "operator": "In", "values": [node]}
-    assert term == {"matchFields": [by_name]}
-    assert FINALIZER in first["metadata"]["finalizers"]
-    assert written["allocationTimestamp"]
-    assert not reserved_for(first)
-    assert [each["name"] for each in reserved_for(last)] == ["user"]
 
 
 def test_claims_of_one_pod_go_together(scene: Scene, controller: ControllerProcess) -> None:
@@ -151,19 +66,6 @@ def test_an_allocation_never_moves_in_one_step(scene: Scene, controller: Control
     assert where_it_was(scene, listed.resource_version)[-1] == bound
 
 
-def test_nor_where_the_scheduler_clears_nothing(
-    scene: Scene, controller: ControllerProcess
-) -> None:
-    """It is the controller that gives the node up."""
-    scene.machines.add_many(2, [whole(0)])
-    listed = scene.api.list(RESOURCE_CLAIMS, namespace=scene.namespace)
-    scene.hands.start("one", schedulerName="nobody")
-    first = node_of(scene.eyes.allocated("one"))
-    scene.hands.set_status(PODS, "one", {"conditions": [UNSCHEDULABLE]})
-    wait_until(lambda: scene.eyes.node_of("one") not in {"", first}, PATIENCE, "on the other node")
-    assert where_it_was(scene, listed.resource_version)[-1] == scene.eyes.node_of("one")
-
-
 def come_together(scene: Scene, name: str) -> str:
     """The node of the pod, once its claim is allocated there and reserved for it alone."""
     node = scene.eyes.bound(name)
@@ -194,22 +96,6 @@ def test_a_scheduler_that_was_away_comes_to_where_the_claim_is(
         scene.hands.clear(found)
         wait_until(lambda: scene.eyes.node_of("user") == second, PATIENCE, "allocated elsewhere")
     assert come_together(scene, "user") in {first, second}
-
-
-def test_a_claim_follows_a_pod_that_was_bound_apart_from_it(
-    scene: Scene, controller: ControllerProcess
-) -> None:
-    """By a scheduler, played by the test, that is late by more than the quiet time."""
-    first = scene.machines.add([whole(0)])
-    scene.hands.start("user", schedulerName="nobody")
-    found = scene.eyes.allocated("user")
-    assert node_of(found) == first
-    second = scene.machines.add([whole(0)])
-    scene.hands.reserve(found, "user")
-    scene.hands.bind("user", second)
-    assert come_together(scene, "user") == second
-    scene.hands.start("other", schedulerName="nobody")
-    assert node_of(scene.eyes.allocated("other")) == first  # its card is free again
 
 
 def test_no_pod_is_bound_apart_from_its_claim_whoever_meddles(

@@ -7,73 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
-from dra_driver.model.claims.claim import Object
 from tests.control_plane.conftest import Scene
 from tests.control_plane.controller_process import ControllerProcess
-from tests.control_plane.hands import Hands
-from tests.control_plane.objects import node_of, pod_with, whole
+from tests.control_plane.objects import pod_with, whole
 
 pytestmark = pytest.mark.control_plane
 
 Start = Callable[..., ControllerProcess]
-
-
-def allow_elsewhere(node: str) -> Object:
-    return {"nodeSelector": {"machine": node}}
-
-
-def require_by_affinity(node: str) -> Object:
-    term = {"matchExpressions": [{"key": "machine", "operator": "In", "values": [node]}]}
-    terms = {"nodeSelectorTerms": [term]}
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
-    return {"affinity": {"nodeAffinity": required}}
-
-
-BY_POD = {"nodeSelector": allow_elsewhere, "required affinity": require_by_affinity}
-
-
-@pytest.mark.parametrize("demand", BY_POD.values(), ids=BY_POD)
-def test_candidates_are_nodes_that_the_pod_allows(
-    scene: Scene, controller: ControllerProcess, demand: Callable[[str], Object]
-) -> None:
-    scene.machines.add([whole(0)])
-    wanted = scene.machines.add([whole(0), whole(1)])
-    scene.hands.start("user", schedulerName="nobody", **demand(wanted))
-    assert node_of(scene.eyes.allocated("user")) == wanted
-
-
-BY_NODE = {"taints": Hands.taint, "unschedulable": Hands.cordon, "Ready": Hands.break_down}
-
-
-@pytest.mark.parametrize("closes", BY_NODE.values(), ids=BY_NODE)
-def test_candidates_are_nodes_that_take_pods(
-    scene: Scene, controller: ControllerProcess, closes: Callable[[Hands, str], None]
-) -> None:
-    closed = scene.machines.add([whole(0)])
-    wanted = scene.machines.add([whole(0), whole(1)])
-    closes(scene.hands, closed)
-    scene.hands.start("user", schedulerName="nobody")
-    assert node_of(scene.eyes.allocated("user")) == wanted
-
-
-def test_the_nominated_node_comes_first(scene: Scene, controller: ControllerProcess) -> None:
-    scene.machines.add([whole(0)])
-    wanted = scene.machines.add([whole(0), whole(1)])
-    scene.hands.start(
-        "user", schedulerName="nobody", schedulingGates=[{"name": "example.com/hold"}]
-    )
-    scene.hands.set_status(PODS, "user", {"nominatedNodeName": wanted})
-    scene.hands.lift("user", "example.com/hold")
-    assert node_of(scene.eyes.allocated("user")) == wanted
-
-
-def test_a_volume_in_a_zone_is_followed(scene: Scene, controller: ControllerProcess) -> None:
-    scene.machines.add([whole(0)])
-    wanted = scene.machines.add([whole(0), whole(1)])
-    scene.hands.bind_volume("data", wanted)
-    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
-    scene.hands.start("user", schedulerName="nobody", volumes=[volume])
-    assert node_of(scene.eyes.allocated("user")) == wanted
 
 
 def test_fifty_pods_of_which_each_fits_one_of_twenty_nodes(

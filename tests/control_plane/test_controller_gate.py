@@ -1,26 +1,24 @@
-"""The scheduling gate beside a real kube-scheduler."""
+"""The policy that gives pods our scheduling gate."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from dra_driver.kube.client import Client
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
-from dra_driver.model.claims.claim import Object, allocation
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import SCHEDULING_GATE
 from tests.chart.helm import CHART, RELEASE
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import PATIENCE, wait_until
-from tests.control_plane import components
 from tests.control_plane.conftest import Scene
 from tests.control_plane.controller_process import ControllerProcess
-from tests.control_plane.objects import TEMPLATES, claim, pod_with, template, whole
+from tests.control_plane.objects import claim, pod_with, whole
 
 pytestmark = pytest.mark.control_plane
 
-Start = Callable[..., ControllerProcess]
 GATES = [{"name": SCHEDULING_GATE}]
 GROUP = "admissionregistration.k8s.io"
 POLICY = Resource(
@@ -37,50 +35,6 @@ BINDING = Resource(
 
 def gates(pod: Object) -> list[str]:
     return [each["name"] for each in pod["spec"].get("schedulingGates") or ()]
-
-
-def test_a_gated_pod_needs_no_attempt_of_the_scheduler(
-    scene: Scene, controller: ControllerProcess
-) -> None:
-    node = scene.machines.add([whole(0)])
-    with components.stopped(scene.cluster):
-        scene.hands.start("user", schedulingGates=GATES)
-        wait_until(lambda: not gates(scene.eyes.pod("user")), PATIENCE, "the gate lifted")
-        assert allocation(scene.eyes.claim("user")) is not None
-    assert scene.eyes.bound("user") == node
-
-
-def test_a_gated_pod_with_a_template(scene: Scene, controller: ControllerProcess) -> None:
-    scene.machines.add([whole(0)])
-    scene.api.create(TEMPLATES, template("cards", scene.namespace))
-    scene.api.create(
-        PODS, pod_with("user", scene.namespace, template="cards", schedulingGates=GATES)
-    )
-    scene.eyes.bound("user")
-
-
-def test_the_controller_catches_up(scene: Scene, start_controller: Start) -> None:
-    """It was away when the pods came, one of which needs nothing of ours."""
-    scene.machines.add([whole(0)])
-    scene.hands.start("user", schedulingGates=GATES)
-    scene.api.create(PODS, pod_with("idle", scene.namespace, schedulingGates=GATES))
-    start_controller()
-    for name in ("user", "idle"):
-        scene.eyes.bound(name)
-
-
-def test_another_gate_holds_it_back(scene: Scene, controller: ControllerProcess) -> None:
-    scene.machines.add([whole(0)])
-    held = [*GATES, {"name": "example.com/quota"}]
-    scene.hands.start("user", schedulingGates=held)
-    scene.hands.start("other")
-    scene.eyes.bound("other")
-    assert allocation(scene.eyes.claim("user")) is None
-    assert gates(scene.eyes.pod("user")) == [each["name"] for each in held]
-    scene.hands.end("other")
-    scene.api.delete(RESOURCE_CLAIMS, "other", namespace=scene.namespace)
-    scene.hands.lift("user", "example.com/quota")
-    scene.eyes.bound("user")
 
 
 @pytest.fixture

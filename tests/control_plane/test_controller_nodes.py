@@ -1,4 +1,4 @@
-"""Nodes that are lost, pods that were made on a node, and pods that make room on one."""
+"""Pods that were made on a node, and pods that make room on one."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
-from dra_driver.model.claims.claim import Object, allocation, reserved_for, results
+from dra_driver.model.claims.claim import Object, allocation, reserved_for
 from dra_driver.model.names import SCHEDULING_GATE
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane import components
 from tests.control_plane.components import SCHEDULER
 from tests.control_plane.conftest import Scene
 from tests.control_plane.controller_process import ControllerProcess
-from tests.control_plane.hands import UNREACHABLE
 from tests.control_plane.objects import claim, pod_with, whole, with_cpu
 
 pytestmark = pytest.mark.control_plane
@@ -25,37 +24,6 @@ MOST_OF_A_NODE = "60"  # cpus; our nodes have 64
 
 def is_ending(pod: Object) -> bool:
     return "deletionTimestamp" in pod["metadata"]
-
-
-def test_a_node_that_is_lost_before_the_pod_is_bound(
-    scene: Scene, controller: ControllerProcess
-) -> None:
-    first = scene.machines.add([whole(0)])
-    with components.away(scene.cluster):
-        scene.hands.start("user")
-        scene.eyes.allocated("user")
-        assert scene.eyes.node_of("user") == first
-        second = scene.machines.add([whole(0), whole(1)])
-        scene.machines.remove(first)
-    assert scene.eyes.bound("user") == second == scene.eyes.node_of("user")
-
-
-def test_a_card_of_a_lost_node_is_held_until_its_pod_is_gone(
-    scene: Scene, controller: ControllerProcess
-) -> None:
-    """The pod may still run there: nobody hears of the node."""
-    node = scene.machines.add([whole(0)])
-    at_once = UNREACHABLE | {"operator": "Exists", "tolerationSeconds": 0}
-    scene.hands.start("user", tolerations=[at_once])
-    scene.eyes.bound("user")
-    scene.hands.lose(node)
-    wait_until(lambda: is_ending(scene.eyes.pod("user")), PATIENCE, "the pod evicted")
-    scene.hands.start("other")
-    scene.wait_for_event("other", "no node fits the pod: 1 node: 1 not ready")
-    scene.hands.find_again(node)
-    scene.wait_for_event("other", "1 card: 1 held; 1 requested")
-    scene.hands.end("user")
-    assert scene.eyes.bound("other") == node
 
 
 def test_pods_that_were_made_on_a_node(scene: Scene, controller: ControllerProcess) -> None:
@@ -78,29 +46,6 @@ def test_pods_that_were_made_on_a_node(scene: Scene, controller: ControllerProce
     assert {scene.eyes.node_of(name) for name in had} == {node}
     scene.hands.end(had[0])
     assert scene.eyes.node_of(scene.eyes.allocated(late)["metadata"]["name"]) == node
-
-
-def test_a_node_whose_cpu_is_taken_comes_last(scene: Scene, controller: ControllerProcess) -> None:
-    """Of two nodes the smaller packs better; what fills it uses no device."""
-    small, large = (scene.machines.add([whole(bus) for bus in range(n)]) for n in (1, 2))
-    filler = pod_with("filler", scene.namespace, nodeSelector={"machine": small})
-    scene.api.create(PODS, with_cpu(filler, MOST_OF_A_NODE))
-    scene.eyes.bound("filler")
-
-    def start(name: str) -> None:
-        scene.api.create(RESOURCE_CLAIMS, claim(name, scene.namespace))
-        scene.api.create(PODS, with_cpu(pod_with(name, scene.namespace, name), MOST_OF_A_NODE))
-
-    since = scene.api.list(RESOURCE_CLAIMS, namespace=scene.namespace).resource_version
-    start("fits")
-    assert scene.eyes.bound("fits") == large
-    given = {each.pool for written in scene.writes_to_claims(since) for each in results(written)}
-    assert given == {f"gcu.enflame.com/{large}"}  # kube-scheduler would have cleared another one
-    scene.hands.cordon(large)
-    start("fits-nowhere")
-    wait_until(
-        lambda: scene.eyes.node_of("fits-nowhere") == small, PATIENCE, "the full node chosen"
-    )
 
 
 @pytest.fixture(params=[True, False], ids=["with our gate", "without"])

@@ -1,4 +1,4 @@
-"""DeviceTaintRules on a real server: honoured where they are served, and not missed elsewhere."""
+"""DeviceTaintRules on a real server, and without the right to read them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from tests.control_plane.objects import claim, pod_with, whole
 pytestmark = pytest.mark.control_plane
 
 NAME = "drain"
-NOT_SERVED = "does not serve devicetaintrules: going on without them"
 Set = Callable[[str, Object], None]
 
 
@@ -39,20 +38,6 @@ def set_rule(scene: Scene) -> Iterator[Set]:
 
     yield apply
     scene.cluster.kubectl("delete", "devicetaintrule", NAME, "--ignore-not-found")
-
-
-@pytest.mark.kubernetes(least="1.37")
-def test_a_pod_waits_while_a_rule_taints_all_devices(
-    scene: Scene, controller: ControllerProcess, set_rule: Set
-) -> None:
-    scene.machines.add([whole(0), whole(1)])
-    set_rule("NoSchedule", {"driver": DRIVER})
-    scene.hands.start("one")
-    scene.wait_for_event(
-        "one", "2 cards: 2 tainted example.com/drain by DeviceTaintRule drain; 1 requested"
-    )
-    scene.cluster.kubectl("delete", "devicetaintrule", NAME)
-    scene.eyes.bound("one")
 
 
 @pytest.mark.kubernetes(least="1.37")
@@ -80,14 +65,6 @@ def test_an_evicted_pod_does_not_come_back_to_the_device(
     scene.api.create(RESOURCE_CLAIMS, claim("other", scene.namespace))
     scene.api.create(PODS, pod_with("third", scene.namespace, "other"))
     scene.wait_for_event("third", "1 held, 1 tainted example.com/drain by DeviceTaintRule drain")
-
-
-@pytest.mark.kubernetes(below="1.37")
-def test_a_server_without_rules_is_served(scene: Scene, controller: ControllerProcess) -> None:
-    scene.machines.add([whole(0)])
-    scene.hands.start("one")
-    scene.eyes.bound("one")
-    assert controller.log().count(NOT_SERVED) == 1
 
 
 def test_without_the_right_to_list_rules_pods_are_served(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
-from dra_driver.model.claims.claim import Object, allocation, reserved_for
+from dra_driver.model.claims.claim import Object, reserved_for
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.conftest import Scene
 from tests.control_plane.controller_process import ControllerProcess
@@ -121,20 +121,6 @@ def test_a_drained_node(scene: Scene, controller: ControllerProcess) -> None:
     scene.api.delete(STATEFUL_SETS, "set", namespace=scene.namespace)
 
 
-def test_a_claim_that_pods_share_draws_them_to_its_node(
-    scene: Scene, controller: ControllerProcess
-) -> None:
-    # The one that packs best first: the controller may hear of the other one after the pods.
-    node = scene.machines.add([whole(0)])
-    scene.machines.add([whole(0), whole(1)])
-    scene.api.create(RESOURCE_CLAIMS, claim("shared", scene.namespace))
-    names = [f"user-{number}" for number in range(5)]
-    for name in names:
-        scene.api.create(PODS, pod_with(name, scene.namespace, "shared"))
-    assert {scene.eyes.bound(name) for name in names} == {node}
-    assert len(reserved_for(scene.eyes.claim("shared"))) == 5
-
-
 def test_a_claim_has_room_for_256_pods(scene: Scene, controller: ControllerProcess) -> None:
     """The API allows so many reservations; the test writes all but one. kube-scheduler says so on
     one pod more, and binds this pod when another one ends."""
@@ -161,54 +147,3 @@ def test_a_claim_has_room_for_256_pods(scene: Scene, controller: ControllerProce
     scene.hands.end(crowd[0])
     assert scene.eyes.bound("late") == node
     scene.hands.end_all()
-
-
-def test_a_claim_made_beforehand_is_left_alone(scene: Scene, controller: ControllerProcess) -> None:
-    scene.machines.add([whole(0), whole(1)])
-    scene.api.create(RESOURCE_CLAIMS, claim("early", scene.namespace))
-    scene.hands.start("user")
-    scene.eyes.bound("user")
-    found = scene.eyes.claim("early")
-    assert allocation(found) is None
-    assert "finalizers" not in found["metadata"]
-
-
-POINTS = ["waiting", "allocated", "reserved"]
-
-
-@pytest.mark.parametrize("point", POINTS)
-def test_a_pod_that_is_replaced(scene: Scene, controller: ControllerProcess, point: str) -> None:
-    """Its claim, or the card, serves the pod of the same name that comes after it."""
-    waits = {} if point == "reserved" else {"schedulerName": "nobody"}
-    if point != "waiting":
-        scene.machines.add([whole(0)])
-    scene.api.create(RESOURCE_CLAIMS, claim("one", scene.namespace))
-    scene.api.create(PODS, pod_with("user", scene.namespace, "one", **waits))
-    match point:
-        case "waiting":
-            wait_until(lambda: scene.events_about("user"), PATIENCE, "an event about the user")
-            scene.machines.add([whole(0)])
-        case "allocated":
-            scene.eyes.allocated("one")
-        case "reserved":
-            scene.eyes.bound("user")
-    scene.hands.end("user")
-    scene.api.create(PODS, pod_with("user", scene.namespace, "one"))
-    bound = scene.eyes.bound("user")
-    assert scene.eyes.node_of("one") == bound
-    scene.hands.end("user")
-    scene.eyes.released("one")
-
-
-def test_a_claim_that_is_deleted_while_allocated_frees_its_card(
-    scene: Scene, controller: ControllerProcess
-) -> None:
-    scene.machines.add([whole(0)])
-    scene.hands.start("first")
-    scene.eyes.bound("first")
-    scene.api.delete(RESOURCE_CLAIMS, "first", namespace=scene.namespace)
-    scene.hands.start("second")
-    scene.eyes.stays(lambda: not scene.eyes.node_of("second"), 1.0, "the card is still held")
-    scene.hands.end("first")
-    scene.eyes.gone("first")
-    scene.eyes.bound("second")

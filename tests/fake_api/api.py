@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import secrets
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from typing import Final
 
@@ -45,7 +46,7 @@ class FakeApi:
         self,
         *objects: tuple[Resource, Object],
         version: ServerVersion = VERSION,
-        served: Collection[Resource] = KNOWN - OFF_BY_DEFAULT,
+        served: AbstractSet[Resource] = KNOWN - OFF_BY_DEFAULT,
         user: str = "tests",
     ) -> None:
         self.store = Store()
@@ -254,13 +255,13 @@ class FakeApi:
         initial_events: bool = False,
     ) -> Feed:
         """A watch of the objects as they are stored, which are not to be changed."""
-        self._begin("watch", resource)
+        call = self._begin("watch", resource)
         if bool(resource_version) is initial_events:
             raise Unplayed(f"a watch from {resource_version!r}, with {initial_events=}")
         return Feed(
             self.store,
             self.faults,
-            resource,
+            call,
             namespace,
             selects(label_selector, field_selector),
             version=int(resource_version or 0),

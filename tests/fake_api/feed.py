@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from dra_driver.kube.api import Change, WatchEvent
 from dra_driver.kube.decode import Decoder
 from dra_driver.kube.encode import encode
-from dra_driver.kube.resources import Resource
 from dra_driver.model.claims.claim import Object
-from tests.fake_api.faults import Faults
+from tests.fake_api.faults import Call, Faults
 from tests.fake_api.selectors import Selects
 from tests.fake_api.store import Entry, Store, copied
 
@@ -25,7 +24,7 @@ class Feed:
         self,
         store: Store,
         faults: Faults,
-        resource: Resource,
+        call: Call,
         namespace: str,
         selects: Selects,
         *,
@@ -35,7 +34,8 @@ class Feed:
     ) -> None:
         self._store = store
         self._faults = faults
-        self._resource = resource
+        self._call = call
+        self._resource = call.resource
         self._namespace = namespace
         self._selects = selects
         self._end = time.monotonic() + seconds
@@ -47,7 +47,7 @@ class Feed:
 
     def __iter__(self) -> Iterator[WatchEvent]:
         for each in self._begin:
-            self._faults.wait("watch", self._resource)
+            self._faults.answer(self._call)
             yield each
         while not self._closed:
             entries, is_over = self._next()
@@ -55,7 +55,7 @@ class Feed:
                 event = self._event(entry)
                 self._version = int((entry.new or entry.old or {})["metadata"]["resourceVersion"])
                 if event is not None:
-                    self._faults.wait("watch", self._resource)
+                    self._faults.answer(self._call)
                     yield event
             if is_over and not self._closed:
                 yield self._bookmark(self._version)

@@ -28,6 +28,7 @@ class FakeServer(ThreadingHTTPServer):
 
     daemon_threads = True
     block_on_close = False
+    request_queue_size = 128  # a connection that is dropped is tried again after a second
 
     def __init__(self, api: FakeApi, kubeconfig: Path) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)

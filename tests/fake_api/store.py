@@ -37,7 +37,8 @@ class Store:
     """Objects that nobody changes in place, and each change of them since `expire`.
 
     Each change takes the next version, and all kinds share the versions, as in etcd. `changed` is
-    its lock, and is notified of each change.
+    its lock, and is notified of each change. `oldest` is the version from which the history is
+    known.
     """
 
     def __init__(self) -> None:
@@ -45,7 +46,7 @@ class Store:
         self.changed = threading.Condition(threading.RLock())
         self._objects: dict[Key, Object] = {}
         self._history: list[Entry] = []
-        self._oldest = _FIRST
+        self.oldest = _FIRST
 
     def find(self, key: Key) -> Object | None:
         """The object, not to be changed."""
@@ -81,19 +82,19 @@ class Store:
     def expire(self) -> None:
         """Forget the history: nothing can be followed from before the present version."""
         with self.changed:
-            self._oldest = self.version
+            self.oldest = self.version
             self._history.clear()
 
     def check(self, version: int) -> None:
         """Raises Gone where the history does not reach back to that version."""
-        if version < self._oldest:
-            message = f"too old resource version: {version} ({self._oldest})"
+        if version < self.oldest:
+            message = f"too old resource version: {version} ({self.oldest})"
             raise Gone(message, status=410, reason="Expired")
 
     def after(self, version: int) -> list[Entry]:
         """The changes since that version. Raises Gone."""
         self.check(version)
-        return self._history[version - self._oldest :]
+        return self._history[version - self.oldest :]
 
     def _at_next_version(self, obj: Object) -> Object:
         self.version += 1

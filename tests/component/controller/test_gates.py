@@ -1,0 +1,66 @@
+"""Our scheduling gate, until the claims of its pod are allocated."""
+
+from __future__ import annotations
+
+from dra_driver.kube.resources import PODS
+from dra_driver.model.names import SCHEDULING_GATE
+from tests.component.controller.conftest import Start
+from tests.component.controller.stage import Stage
+from tests.control_plane.objects import claim, pod_with, whole
+
+GATES = [{"name": SCHEDULING_GATE}]
+
+
+def ungated(stage: Stage, name: str) -> None:
+    stage.wait(lambda: not stage.gates(name), f"gate of {name} lifted")
+
+
+def test_a_gated_pod_needs_no_attempt_of_the_scheduler(
+    stage: Stage, start_controller: Start
+) -> None:
+    stage.add_node([whole(0)])
+    start_controller()
+    stage.start("user", schedulingGates=GATES)
+    ungated(stage, "user")
+    assert stage.is_allocated("user")
+
+
+def test_a_gated_pod_with_a_template(stage: Stage, start_controller: Start) -> None:
+    """Its claim is made after it."""
+    stage.add_node([whole(0)])
+    start_controller()
+    made = pod_with("user", stage.namespace, template="cards", schedulingGates=GATES)
+    pod = stage.put_pod(made)
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "user", "uid": pod["metadata"]["uid"]}
+    generated = claim("user-made-x", stage.namespace)
+    generated["metadata"]["ownerReferences"] = [owner | {"controller": True}]
+    stage.add_made_claim(generated)
+    status = [{"name": "made", "resourceClaimName": "user-made-x"}]
+    stage.put_pod(pod | {"status": {"phase": "Pending", "resourceClaimStatuses": status}})
+    ungated(stage, "user")
+    assert stage.is_allocated("user-made-x")
+
+
+def test_the_controller_catches_up(stage: Stage, start_controller: Start) -> None:
+    """It was away when the pods came, one of which needs nothing of ours."""
+    stage.add_node([whole(0)])
+    stage.start("user", schedulingGates=GATES)
+    stage.add_pod("idle", schedulingGates=GATES)
+    start_controller()
+    for name in ("user", "idle"):
+        ungated(stage, name)
+
+
+def test_another_gate_holds_it_back(stage: Stage, start_controller: Start) -> None:
+    stage.add_node([whole(0)])
+    held = [*GATES, {"name": "example.com/quota"}]
+    start_controller()
+    stage.start("user", schedulingGates=held)
+    stage.start("other")
+    stage.bind("other")
+    assert not stage.is_allocated("user")
+    assert stage.gates("user") == [each["name"] for each in held]
+    stage.end("other")
+    stage.api.patch(PODS, "user", {"spec": {"schedulingGates": GATES}}, namespace=stage.namespace)
+    ungated(stage, "user")
+    assert stage.is_allocated("user")
