@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -55,6 +55,11 @@ def relative(path: Path) -> str:
     return str(path.relative_to(CHECKOUT))
 
 
+def found_in(pages: Iterable[Path], look: Callable[[Path], Iterable[str]]) -> dict[str, list[str]]:
+    """What is wrong in each page, by the page's name; pages without anything are left out."""
+    return {relative(page): wrong for page in pages if (wrong := sorted(look(page)))}
+
+
 @cache
 def headings(page: Path) -> frozenset[str]:
     """The anchors that GitHub makes of a page's headings."""
@@ -71,20 +76,23 @@ def dead_links(page: Path) -> Iterator[str]:
             yield link
 
 
-def event_reasons() -> Iterator[str]:
+@cache
+def event_reasons() -> frozenset[str]:
     """Those that the programs give: constants of modules, as ``NAME = "GcuSomething"``."""
-    for path in SOURCES:
-        if relative(path).startswith(("dra_driver/", "controller/")):
-            for node in ast.parse(path.read_text(encoding="utf-8")).body:
-                value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
-                match value:
-                    case ast.Constant(value=str(text)) if _REASON.fullmatch(text):
-                        yield text
+    paths = [each for each in SOURCES if relative(each).startswith(("dra_driver/", "controller/"))]
+    return frozenset(
+        node.value.value
+        for path in paths
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+        and _REASON.fullmatch(node.value.value)
+    )
 
 
-@pytest.mark.parametrize("page", PAGES, ids=relative)
-def test_links_lead_somewhere(page: Path) -> None:
-    assert list(dead_links(page)) == []
+def test_links_lead_somewhere() -> None:
+    assert found_in(PAGES, dead_links) == {}
 
 
 def test_the_index_lists_every_page_and_each_leads_back() -> None:
@@ -95,35 +103,39 @@ def test_the_index_lists_every_page_and_each_leads_back() -> None:
     assert [relative(page) for page, text in pages.items() if "](../README.md" not in text] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=relative)
-def test_files_that_are_named_exist(page: Path) -> None:
-    known = [f"/{relative(path)}" for path in SOURCES]
-    named = _FILE.findall(page.read_text(encoding="utf-8"))
-    assert [name for name in named if not any(path.endswith(f"/{name}") for path in known)] == []
+def test_files_that_are_named_exist() -> None:
+    known = {"/".join(path.parts[-n:]) for path in SOURCES for n in range(1, len(path.parts))}
+
+    def missing(page: Path) -> Iterable[str]:
+        return set(_FILE.findall(page.read_text(encoding="utf-8"))) - known
+
+    assert found_in(PAGES, missing) == {}
 
 
-@cache
-def names_of_tests() -> frozenset[str]:
-    texts = (path.read_text(encoding="utf-8") for path in SOURCES)
-    return frozenset(
-        name for text in texts for name in re.findall(r"^ *def (test_\w+)", text, re.MULTILINE)
-    )
-
-
-@pytest.mark.parametrize("page", PAGES, ids=relative)
-def test_tests_that_are_named_exist(page: Path) -> None:
+def test_tests_that_are_named_exist() -> None:
     """They are what a page gives as its proof."""
-    assert set(_TEST.findall(page.read_text(encoding="utf-8"))) <= names_of_tests()
+    texts = (path.read_text(encoding="utf-8") for path in SOURCES)
+    known = {
+        name for text in texts for name in re.findall(r"^ *def (test_\w+)", text, re.MULTILINE)
+    }
+
+    def missing(page: Path) -> Iterable[str]:
+        return set(_TEST.findall(page.read_text(encoding="utf-8"))) - known
+
+    assert found_in(PAGES, missing) == {}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=relative)
-def test_make_targets_that_are_named_exist(page: Path) -> None:
+def test_make_targets_that_are_named_exist() -> None:
     makefile = (CHECKOUT / "Makefile").read_text(encoding="utf-8")
     known = set(re.findall(r"^([a-z][a-z-]*):", makefile, flags=re.MULTILINE))
     measured = {f"bench-{path.parent.name}" for path in CHECKOUT.glob("bench/*/__main__.py")}
     measured |= {f"bench-{path.stem}" for path in CHECKOUT.glob("bench/*.py")}
-    named = set(_TARGET.findall(page.read_text(encoding="utf-8"))) - {"bench-"}
-    assert named - known - measured == set()
+
+    def missing(page: Path) -> Iterable[str]:
+        named = set(_TARGET.findall(page.read_text(encoding="utf-8"))) - {"bench-"}
+        return named - known - measured
+
+    assert found_in(PAGES, missing) == {}
 
 
 def test_no_page_takes_the_bare_list_of_slices_for_a_list_of_cards() -> None:
@@ -139,12 +151,12 @@ def test_no_page_takes_the_bare_list_of_slices_for_a_list_of_cards() -> None:
 def alerts() -> set[str]:
     """Of the chart, without those that are called as an event is."""
     text = (CHECKOUT / "charts/gcu-dra-driver/files/alerts.yaml").read_text(encoding="utf-8")
-    return set(re.findall(r"alert: (\w+)", text)) - set(event_reasons())
+    return set(re.findall(r"alert: (\w+)", text)) - event_reasons()
 
 
 def test_every_event_has_its_place_in_the_users_pages() -> None:
     pages = "".join(p.read_text(encoding="utf-8") for p in CHECKOUT.glob("docs/user/*.md"))
-    given, told = set(event_reasons()), set(_REASON.findall(pages)) - alerts()
+    given, told = event_reasons(), set(_REASON.findall(pages)) - alerts()
     assert len(given - _NOT_REASONS) > 10
     assert (given ^ told) - _NOT_REASONS == set()
 
@@ -153,7 +165,7 @@ def test_the_page_of_events_lists_each_once() -> None:
     page = (CHECKOUT / "docs/user/events.md").read_text(encoding="utf-8")
     cells = re.findall(r"^\| (`Gcu[^|]*) \|", page, flags=re.MULTILINE)
     listed = sorted(name for cell in cells for name in re.findall("`(.+?)`", cell))
-    assert listed == sorted(set(event_reasons()) - _NOT_REASONS)
+    assert listed == sorted(event_reasons() - _NOT_REASONS)
 
 
 def test_it_is_said_who_runs_the_commands_of_a_page() -> None:
@@ -168,24 +180,39 @@ def test_it_is_said_who_runs_the_commands_of_a_page() -> None:
     assert [name for name in sorted(named) if not (CHECKOUT / name).exists()] == []
 
 
-@pytest.mark.parametrize("page", READ_BY_PEOPLE, ids=relative)
-def test_values_that_are_set_exist(page: Path) -> None:
+def test_values_that_are_set_exist() -> None:
     path = CHECKOUT / "charts/gcu-dra-driver/values.yaml"
     values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    for name in _SET.findall(page.read_text(encoding="utf-8")):
+
+    def is_value(name: str) -> bool:
         found = values
         for part in name.split("."):
             if not found and isinstance(found, dict):
                 break  # names of users, as below simulation.nodes
-            assert part in found, name
+            if part not in found:
+                return False
             found = found[part]
+        return True
+
+    def missing(page: Path) -> Iterable[str]:
+        named = _SET.findall(page.read_text(encoding="utf-8"))
+        return (name for name in named if not is_value(name))
+
+    assert found_in(READ_BY_PEOPLE, missing) == {}
 
 
-@pytest.mark.parametrize("page", READ_BY_PEOPLE, ids=relative)
-def test_manifests_are_yaml(page: Path) -> None:
-    for indent, block in _YAML.findall(page.read_text(encoding="utf-8")):
-        text = "\n".join(line.removeprefix(indent) for line in block.splitlines())
-        assert list(yaml.safe_load_all(text)), block
+def test_manifests_are_yaml() -> None:
+    def empty(page: Path) -> Iterator[str]:
+        for indent, block in _YAML.findall(page.read_text(encoding="utf-8")):
+            text = "\n".join(line.removeprefix(indent) for line in block.splitlines())
+            try:
+                is_full = bool(list(yaml.load_all(text, yaml.CSafeLoader)))
+            except yaml.YAMLError as error:
+                yield f"{error}\n{block}"
+            else:
+                yield from () if is_full else (block,)
+
+    assert found_in(READ_BY_PEOPLE, empty) == {}
 
 
 def test_the_page_of_events_names_those_that_are_normal() -> None:

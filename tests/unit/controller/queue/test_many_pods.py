@@ -97,7 +97,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Calls:
     return calls
 
 
-@pytest.mark.parametrize("waiting", [10, 10_000])
+@pytest.mark.parametrize("waiting", [10, 1_000])
 def test_a_release_costs_the_same_however_many_wait(
     waiting: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
 from tests.unit.node.drs_world import DrsWorld, errors, share, tool, whole
 from tests.unit.node.effects import Crash, Kill
+from tests.unit.node.folders import fast_folder
 from tests.unit.node.world import CARDS, Agent, claim, result
 
 FILE = "gcu.enflame.com-claim-uid-a.json"
@@ -123,35 +124,43 @@ def test_back_and_forth(world: DrsWorld) -> None:
 
 
 @kinds
-def test_killed_at_any_moment_of_it(
-    tmp_path: Path, former: dict[str, Any], present: dict[str, Any]
-) -> None:
-    for number in range(1, MORE_THAN_ENOUGH):
-        world = DrsWorld(tmp_path / str(number), tool=tool())
-        agent, known = held_before(world, former)
-        agent.journal.close()
-        world.api.add(claim("a", present))
-        kill = Kill()
-        agent = world.start(kill)
-        kill.n = len(kill.moments) + number
-        try:
-            answered(agent)
-        except Crash:
-            agent.journal.close()
-        else:
-            agent.journal.close()
-            return
-        agent = world.start()
-        world.reconcile(agent)
-        assert (FILE in world.files()) == (agent.held()[REF.uid] == "prepared")
-        now = answered(agent)
-        check(world, known, now)
-        assert sum(made(world)) == ("drs-" in now[0])
-        assert world.reconcile(agent).foreign == {}
-        assert agent.preparer.unprepare([REF]) == {REF.uid: None}
-        assert (agent.held(), world.files(), made(world)) == ({}, {}, [0, 0])
-        agent.journal.close()
+def test_killed_at_any_moment_of_it(former: dict[str, Any], present: dict[str, Any]) -> None:
+    with fast_folder() as folder:
+        for number in range(1, MORE_THAN_ENOUGH):
+            if not killed_and_recovered(folder / str(number), number, former, present):
+                return
     pytest.fail("a prepare has no end")
+
+
+def killed_and_recovered(
+    root: Path, number: int, former: dict[str, Any], present: dict[str, Any]
+) -> bool:
+    """Whether there is a moment of that number, at which the agent is killed."""
+    world = DrsWorld(root, tool=tool())
+    agent, known = held_before(world, former)
+    agent.journal.close()
+    world.api.add(claim("a", present))
+    kill = Kill()
+    agent = world.start(kill)
+    kill.n = len(kill.moments) + number
+    try:
+        answered(agent)
+    except Crash:
+        agent.journal.close()
+    else:
+        agent.journal.close()
+        return False
+    agent = world.start()
+    world.reconcile(agent)
+    assert (FILE in world.files()) == (agent.held()[REF.uid] == "prepared")
+    now = answered(agent)
+    check(world, known, now)
+    assert sum(made(world)) == ("drs-" in now[0])
+    assert world.reconcile(agent).foreign == {}
+    assert agent.preparer.unprepare([REF]) == {REF.uid: None}
+    assert (agent.held(), world.files(), made(world)) == ({}, {}, [0, 0])
+    agent.journal.close()
+    return True
 
 
 @pytest.mark.parametrize("mode", [Mode.SHARED, Mode.DRS])
