@@ -31,7 +31,7 @@ LIMITS = f"{RELEASE}-limits"
 SIMULATOR_ROOT = "/var/lib/gcu-simulator"
 
 # What somebody else does to cards is told soon.
-QUICK_LOOKS = {"inventoryInterval": 5, "reconcileInterval": 5}
+QUICK_LOOKS = {"inventoryInterval": 10, "reconcileInterval": 10}
 
 # What the cluster's nodes are: one big one and one small one, all of whose cards take all modes.
 MACHINES = ("s60-ecc-8", "s60-4")

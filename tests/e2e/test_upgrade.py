@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("restored")]
 
 _SYSTEM = f"--namespace={DRIVER_NAMESPACE}"
 # Other pods for all agents, which do the same.
-_OTHER = {"agent": {**QUICK_LOOKS, "reconcileInterval": 6}}
+_OTHER = {"agent": {**QUICK_LOOKS, "reconcileInterval": 11}}
 
 
 def test_pods_come_and_go_while_all_agents_are_replaced(
