@@ -183,7 +183,7 @@ def waiting(driver: Installation, pods: Pods) -> None:
     [namespace] = {pod["metadata"]["namespace"] for pod in pods.values()}
     scope = f"--namespace={namespace}"
     driver.cluster.kubectl("apply", scope, f"--filename={EXAMPLES / 'waiting' / 'late.yaml'}")
-    wait_for_note(driver, namespace, "Pod", "GcuAllocationFailed", "12 cards: 12 held as a whole")
+    wait_for_note(driver, namespace, "Pod", "GcuAllocationFailed", "12 held")
     driver.cluster.kubectl("delete", scope, "daemonset", "every-card")
     wait_for_pods(driver.cluster, namespace, "late")
     late = driver.cluster.get("pod", "late", scope)

@@ -46,7 +46,7 @@ def test_a_device_plugin_and_its_pods_are_noticed(driver: Installation, one: One
         wait_until(lambda: runs(one, theirs), PATIENCE, "their pod", interval=1.0)
         one.wait_until(lambda: one.tainted(TAINT_FOREIGN), "the taint")
         one.apply("new", Mode.DRS, 1)
-        one.wait_for_words("new", "GcuAllocationFailed", f"1 tainted {TAINT_FOREIGN}")
+        one.wait_for_words("new", "GcuAllocationFailed", TAINT_FOREIGN)
         one.wait_until(lambda: has_event(one, _RESOURCE), "an event on the Node")
     one.wait_until(lambda: has_event(one, f"{one.namespace}/theirs"), "an event on their pod")
     assert one.tainted(TAINT_FOREIGN)
