@@ -1,6 +1,9 @@
-"""Fixtures for all tests, and how many examples hypothesis tries."""
+"""Fixtures for all tests, how many examples hypothesis tries, and by which seed."""
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.seed import DAY
 
 pytest_plugins = (
     "tests.cluster.fixtures",
@@ -15,3 +18,15 @@ settings.register_profile(
 )
 settings.register_profile("many", settings.get_profile("few"), max_examples=100)
 settings.load_profile("few")
+
+
+@pytest.hookimpl(tryfirst=True)  # before hypothesis looks
+def pytest_configure(config: pytest.Config) -> None:
+    """Let all runs of a day try the same examples: what failed in one fails in the next."""
+    if getattr(config.option, "hypothesis_seed", DAY) is None:
+        config.option.hypothesis_seed = DAY
+
+
+def pytest_report_header() -> str:
+    """What has hypothesis and samples play this day's cases again."""
+    return f"GCU_SEED={DAY}, if not of this day"
