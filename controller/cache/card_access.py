@@ -7,6 +7,7 @@ import posixpath
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
+from dra_driver.asks.limits import limit_names
 from dra_driver.model.claims.claim import Object, claim_names
 from dra_driver.model.names import ENV_VISIBLE_DEVICES, RESOURCE_COUNT, VENDOR_PREFIX
 
@@ -49,13 +50,11 @@ def _is_served(pod: Object) -> bool:
     """Whether limits give it cards: by a claim that kube-scheduler made, or by a device plugin."""
     if (pod.get("status") or {}).get("extendedResourceClaimStatus"):
         return True
-    return any(
-        name.startswith(VENDOR_PREFIX) and name != RESOURCE_COUNT
-        for container in _containers(pod["spec"])
-        # The API server sets the request of such a limit.
-        for kind in ("requests", "limits")
-        for name in (container.get("resources") or {}).get(kind) or ()
-    )
+    return bool(limit_names(pod, _gives_cards))
+
+
+def _gives_cards(limit: str) -> bool:
+    return limit.startswith(VENDOR_PREFIX) and limit != RESOURCE_COUNT
 
 
 def _by_runtime_class(pod: Object, runtime_classes: Collection[str]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from controller.cache.keys import Key, Subject, uid_of
+from dra_driver.asks.limits import limit_names
 from dra_driver.model.claims.claim import claim_names
 from dra_driver.model.names import CLASS_LIMIT_PREFIX, LIMITS_TEMPLATE_PREFIX, SCHEDULING_GATE
 
@@ -60,16 +61,8 @@ def template_names(pod: Pod) -> frozenset[str]:
 
 def limited_classes(pod: Pod) -> list[str]:
     """Names of the DeviceClasses that containers request by a limit."""
-    spec = pod["spec"]
-    return sorted(
-        {
-            name.removeprefix(CLASS_LIMIT_PREFIX)
-            for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
-            # The API server sets the request of such a limit.
-            for name in (container.get("resources") or {}).get("requests") or ()
-            if name.startswith(CLASS_LIMIT_PREFIX)
-        }
-    )
+    limits = limit_names(pod, lambda name: name.startswith(CLASS_LIMIT_PREFIX))
+    return sorted(name.removeprefix(CLASS_LIMIT_PREFIX) for name in limits)
 
 
 def waits_for_template(pod: Pod, template: str) -> bool:

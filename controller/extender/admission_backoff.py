@@ -14,7 +14,7 @@ from typing import Final
 from prometheus_client import Counter
 
 from controller.cache import pods
-from controller.extender.limit_request import Pod
+from dra_driver.asks.limits import Pod
 
 _FIRST, _LONGEST = 5.0, 60.0  # seconds
 _FORGOTTEN: Final = 60.0  # seconds after the pause: the next refusal is a first one again

@@ -20,8 +20,9 @@ from controller.cache.cache import Tombstones
 from controller.cache.keys import uid_of
 from controller.extender.claim_for_limits import CLASSES
 from controller.extender.devices import slice_of
-from controller.extender.limit_request import Pod, concerns_us
+from controller.extender.limit_request import concerns_us
 from controller.extender.node_allocations import BoundPod, allocations_on, static_uid
+from dra_driver.asks.limits import Pod
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.card_kind import CardKind
 from dra_driver.model.devices.node_cards import NodeCard, parse_cards

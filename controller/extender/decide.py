@@ -15,8 +15,9 @@ from controller.cache import pods
 from controller.cache.keys import uid_of
 from controller.extender.cache import ExtenderCache
 from controller.extender.claim_for_limits import claim_request
-from controller.extender.limit_request import LimitRequest, Pod, parse_limits
+from controller.extender.limit_request import LimitRequest, parse_limits
 from controller.extender.node_allocations import BoundPod
+from dra_driver.asks.limits import Pod
 from dra_driver.model.devices.node_cards import NodeCard
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode

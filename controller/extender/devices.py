@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Any
 
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.device import device_name
@@ -14,6 +14,7 @@ from dra_driver.model.names import (
     ATTR_NUMA_NODE,
     ATTR_PCIE_BRIDGES,
     ATTR_PCIE_ROOT,
+    ATTR_PROFILES,
     ATTR_TYPE,
     CAPACITY_SIZE,
     CAPACITY_SLICES,
@@ -22,13 +23,6 @@ from dra_driver.model.names import (
     pool_name,
 )
 from dra_driver.model.profile import profile_size
-
-ATTR_SIZES: Final = "sizes"
-
-
-def size_word(size: int) -> str:
-    """The part of the attribute ``sizes`` of a card that has a profile of that size."""
-    return f",{size},"
 
 
 def slice_of(node: str, cards: Iterable[NodeCard]) -> Object:
@@ -56,7 +50,7 @@ def _devices(card: NodeCard) -> Iterator[Object]:
     if card.profiles:
         sizes = [str(profile_size(name)) for name in card.profiles]
         policy = {"default": sizes[0], "validValues": sizes}
-        yield _device(card, Mode.DRS, **{ATTR_SIZES: f",{','.join(sizes)},"}) | {
+        yield _device(card, Mode.DRS, **{ATTR_PROFILES: ",".join(card.profiles)}) | {
             "allowMultipleAllocations": True,
             "capacity": {CAPACITY_SIZE: {"value": str(card.total), "requestPolicy": policy}},
         }

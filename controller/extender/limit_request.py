@@ -1,25 +1,19 @@
-"""What a pod requests by the vendor's limits. Pure."""
+"""What a pod holds on its node by the vendor's limits, as kubelets hand devices out. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil
-from operator import itemgetter
+from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
-from dra_driver.model.errors import InvalidValue, Refused
+from dra_driver.asks.limits import COUNTED, Container, Pod, limit_names, read_ask
+from dra_driver.model.devices.plugin_device import RESOURCES
+from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import RESOURCE_DRS, RESOURCE_SHARED, RESOURCE_WHOLE
-from dra_driver.model.quantity import parse_quantity
 
-Pod = Mapping[str, Any]
-_Container = Mapping[str, Any]
-
-MODES: Final[Mapping[str, Mode]] = MappingProxyType(
-    {RESOURCE_WHOLE: Mode.WHOLE, RESOURCE_SHARED: Mode.SHARED, RESOURCE_DRS: Mode.DRS}
-)
+_MODES: Final = MappingProxyType({limit: mode for mode, limit in RESOURCES.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +28,9 @@ class LimitRequest:
 
 
 def concerns_us(pod: Pod) -> bool:
-    """Whether any container has one of the limits, be it 0."""
-    return any(MODES.keys() & _limits(each).keys() for _, each in _all_containers(pod))
+    """Whether any container has one of the limits, be it 0: kube-scheduler asks the extender about
+    such pods, too."""
+    return bool(limit_names(pod, COUNTED.__contains__, zero=True))
 
 
 def parse_limits(pod: Pod) -> LimitRequest | None:
@@ -43,78 +38,34 @@ def parse_limits(pod: Pod) -> LimitRequest | None:
 
     Raises Refused for what no node can give, whatever is free on it.
     """
-    asking = [
-        (is_init, each["name"], mode, amount)
-        for is_init, each in _all_containers(pod)
-        for mode, amount in _amounts(each)
-    ]
-    modes = {mode for _, _, mode, _ in asking}
-    if not modes:
+    ask = read_ask(pod, COUNTED)
+    if ask is None:
         return None
-    if len(modes) > 1:
-        names = ", ".join(sorted(name for name, mode in MODES.items() if mode in modes))
-        raise Refused(f"the pod requests {names}", remedy="request one kind of GCU per pod")
-    (mode,) = modes
+    mode, asking = _MODES[ask.limits[0]], ask.containers
+    holding = [container for container in asking if not container.ends]
     if mode is Mode.DRS:
-        kept = tuple(_instances((is_init, name, size) for is_init, name, _, size in asking))
-    else:
-        kept = tuple((name, amount) for is_init, name, _, amount in asking if not is_init)
+        holding = list(_instances(asking))
     # What only init containers request is held for the pod until it ends.
-    kept = kept or (max(((name, amount) for _, name, _, amount in asking), key=itemgetter(1)),)
-    return LimitRequest(mode, kept, _total(pod))
+    holding = holding or [max(asking, key=attrgetter("amount"))]
+    kept = tuple((container.name, container.amount) for container in holding)
+    return LimitRequest(mode, kept, ask.peak)
 
 
-def _instances(asking: Iterable[tuple[bool, str, int]]) -> Iterator[tuple[str, int]]:
+def _instances(asking: Sequence[Container]) -> Iterator[Container]:
     """Which container holds which instance. The kubelet hands an init container's devices on to the
     next container that requests some, be it a sidecar; without one, the pod has them until it
     ends."""
     before = None
-    for is_init, name, size in asking:
-        if before is not None and size != before[1]:
+    for container in asking:
+        if before is not None and container.amount != before.amount:
             raise Refused(
-                f"init container {before[0]} asks for a DRS instance of size {before[1]}, and "
-                f"container {name}, to which it is handed on, for size {size}",
+                f"init container {before.name} asks for a DRS instance of size {before.amount}, "
+                f"and container {container.name}, to which it is handed on, for size "
+                f"{container.amount}",
                 remedy="request the same size in both",
             )
-        before = (name, size) if is_init else None
-        if not is_init:
-            yield name, size
+        before = container if container.ends else None
+        if before is None:
+            yield container
     if before is not None:
         yield before
-
-
-def _total(pod: Pod) -> int:
-    """The most that is held at one time (upstream: component-helpers/resource, PodRequests):
-    sidecars stay, other init containers come one after the other."""
-    highest = running = 0
-    for is_init, each in _all_containers(pod):
-        amount = sum(amount for _, amount in _amounts(each))
-        highest = max(highest, running + amount)
-        if not is_init:
-            running += amount
-    return highest
-
-
-def _all_containers(pod: Pod) -> Iterator[tuple[bool, _Container]]:
-    """All in the order in which they start, each with whether it ends before the next one."""
-    spec = pod["spec"]
-    for each in spec.get("initContainers") or ():
-        yield each.get("restartPolicy") != "Always", each
-    for each in spec.get("containers") or ():
-        yield False, each
-
-
-def _limits(container: _Container) -> Mapping[str, Any]:
-    limits: Mapping[str, Any] = (container.get("resources") or {}).get("limits") or {}
-    return limits
-
-
-def _amounts(container: _Container) -> Iterator[tuple[Mode, int]]:
-    limits = _limits(container)
-    for name in MODES.keys() & limits.keys():
-        try:
-            amount = ceil(parse_quantity(str(limits[name])))
-        except InvalidValue as error:
-            raise Refused(f"container {container['name']}, limit {name}: {error}") from error
-        if amount:
-            yield MODES[name], amount

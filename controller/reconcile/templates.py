@@ -2,7 +2,7 @@
 the last pod that names it. A claim that was made from a template needs it no longer.
 
 Admission turns the limits of a pod into a reference to a template (charts/gcu-dra-driver,
-policy-legacy-resources.yaml); controller/cache/limit_templates.py has what its name says.
+policy-legacy-resources.yaml); dra_driver/asks/templates.py has what its name says.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Final
 
 from controller.cache import pods
 from controller.cache.keys import Key
-from controller.cache.limit_templates import template_for
 from controller.reconcile.context import Context
 from controller.write.commands import Answer, CreateTemplate, DeleteTemplate
+from dra_driver.asks.templates import template_for
 from dra_driver.kube.api import Change
 from dra_driver.kube.errors import Forbidden, Invalid
 from dra_driver.kube.resources import RESOURCE_CLAIM_TEMPLATES

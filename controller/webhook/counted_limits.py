@@ -11,15 +11,9 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
-from controller.webhook.containers import (
-    MEASURES,
-    Container,
-    asked_limits,
-    asking_containers,
-    isolation_of,
-)
-from controller.webhook.limits import LIMITS
+from controller.webhook.limits import resources_without
 from controller.webhook.review import Operation
+from dra_driver.asks.limits import MEASURES, Container, read_ask
 from dra_driver.config.device_config import ISOLATION
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.claims.measures import Measures
@@ -46,18 +40,20 @@ def count_limits(pod: Object, card_kinds: CardKinds) -> list[Operation]:
 
     Raises Refused where no card has such a part, or where one that has less could be taken.
     """
-    spec, isolation = pod["spec"], isolation_of(pod)
-    asked = asked_limits(spec, LIMITS)
-    asking = list(asking_containers(spec, asked))
-    if not asked or not asked <= MEASURES or isolation not in ISOLATION:
+    try:
+        ask = read_ask(pod)
+    except Refused:
         return []
-    if not all(each.amounts for each in asking):
+    if ask is None or not ask.is_measured:
         return []
-    mode, selector = ISOLATION[isolation], spec.get("nodeSelector") or {}
+    mode, selector = ISOLATION[ask.isolation], pod["spec"].get("nodeSelector") or {}
     kinds = _offered(card_kinds(selector), mode, selector)
     return [
-        *(_resources(each, RESOURCES[mode], _number(each, mode, kinds)) for each in asking),
-        _annotations(pod, asking),
+        *(
+            _resources(pod, container, RESOURCES[mode], _number(container, mode, kinds))
+            for container in ask.containers
+        ),
+        _annotations(pod, ask.containers),
     ]
 
 
@@ -112,11 +108,10 @@ def _number(container: Container, mode: Mode, kinds: Sequence[CardKind]) -> int:
     return number
 
 
-def _resources(container: Container, resource: str, number: int) -> Operation:
-    resources = container.resources_without(MEASURES)
-    for field in ("limits", "requests"):
-        if MEASURES & container.resources.get(field, {}).keys():
-            resources[field][resource] = str(number)
+def _resources(pod: Object, container: Container, resource: str, number: int) -> Operation:
+    resources = resources_without(pod, container, MEASURES)
+    for field in {"limits", "requests"} & resources.keys():
+        resources[field][resource] = str(number)
     return {"op": "replace", "path": f"{container.path}/resources", "value": resources}
 
 

@@ -6,18 +6,18 @@ another pod that requests as many devices.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
+from dra_driver.asks.limits import Ask, read_ask
 from dra_driver.device_plugin.preference import Hint
 from dra_driver.kubelet_api.device_plugin.record import Recorded
 from dra_driver.model.devices.plugin_device import RESOURCES, PluginDevice
-from dra_driver.model.errors import InvalidValue
+from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_ASSIGNED
 from dra_driver.model.pci import PciAddress
-from dra_driver.model.quantity import parse_quantity
 
 Cards = tuple[PciAddress, ...]
 _Pod = Mapping[str, Any]
@@ -36,7 +36,8 @@ def hints(
         devices = _devices(_recorded_of(pod, recorded), mode)
         cards = _cards_for_rest(_assigned(pod), devices, mode)
         if cards:
-            needed = max(0, _peak(list(_requests(pod, mode))) - len(devices))
+            ask = _ask(pod, mode)
+            needed = max(0, (ask.peak if ask else 0) - len(devices))
             found.append((not devices, Hint(cards, needed)))
     return [hint for _, hint in sorted(found, key=lambda each: each[0])]
 
@@ -52,7 +53,10 @@ def is_requested(
 
 def _is_open(pod: _Pod, recorded: Collection[Recorded], mode: Mode, size: int) -> bool:
     served = {each.container for each in _recorded_of(pod, recorded)}
-    return any(amount == size and name not in served for name, amount, _ in _requests(pod, mode))
+    ask = _ask(pod, mode)
+    return ask is not None and any(
+        container.amount == size and container.name not in served for container in ask.containers
+    )
 
 
 def _recorded_of(pod: _Pod, recorded: Collection[Recorded]) -> list[Recorded]:
@@ -85,26 +89,8 @@ def _assigned(pod: _Pod) -> Cards:
         return ()
 
 
-def _requests(pod: _Pod, mode: Mode) -> Iterator[tuple[str, int, bool]]:
-    """Each container that requests devices, in the order in which they start: its name, its amount,
-    and whether it ends before the next one starts."""
-    spec = pod["spec"]
-    for kind in ("initContainers", "containers"):
-        for container in spec.get(kind) or ():
-            limits = (container.get("resources") or {}).get("limits") or {}
-            try:
-                amount = int(parse_quantity(str(limits.get(RESOURCES[mode], "0"))))
-            except InvalidValue:
-                continue
-            if amount:
-                ends = kind == "initContainers" and container.get("restartPolicy") != "Always"
-                yield container["name"], amount, ends
-
-
-def _peak(requests: Collection[tuple[str, int, bool]]) -> int:
-    """The largest amount that the pod has at one time."""
-    highest = running = 0
-    for _, amount, ends in requests:
-        highest = max(highest, running + amount)
-        running += 0 if ends else amount
-    return highest
+def _ask(pod: _Pod, mode: Mode) -> Ask | None:
+    try:
+        return read_ask(pod, (RESOURCES[mode],))
+    except Refused:  # no kubelet takes it on
+        return None

@@ -7,12 +7,11 @@ from typing import Final
 
 from controller.cache import pods
 from controller.cache.card_access import direct_access
-from dra_driver.model.devices.plugin_device import RESOURCES
+from dra_driver.asks.limits import COUNTED, limit_names
 from dra_driver.model.names import ANNOTATION_ASSIGNED
 from kubectl_gcu.checks.finding import Check, Finding, named
 from kubectl_gcu.checks.installation import Installation
 from kubectl_gcu.inventory.views import NodeView, ServedBy
-from kubectl_gcu.scheduling.steps import limits_of
 
 CARDS_WITHOUT_CLAIM: Final = Check(
     "cards-without-claim",
@@ -52,7 +51,7 @@ def extender_bypassed(found: Installation, nodes: list[NodeView]) -> Iterator[Fi
         for pod in found.state.pods
         if pods.node_name(pod) in by_limits
         and not pods.is_done(pod)
-        and limits_of(pod, RESOURCES.values())
+        and limit_names(pod, COUNTED.__contains__)
         and ANNOTATION_ASSIGNED not in (pod["metadata"].get("annotations") or {})
     ]
     if names:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from controller.cache import pods
+from dra_driver.asks.limits import limit_names
 from dra_driver.model.claims.claim import Object, results
 from dra_driver.model.names import DRIVER
 from kubectl_gcu.checks.finding import Check, Finding, named
@@ -15,7 +16,6 @@ from kubectl_gcu.cluster.pod_status import waiting_containers
 from kubectl_gcu.scheduling.steps import (
     LOST_CDI_FILE,
     SWITCH_CDI_ON,
-    limits_of,
 )
 
 NODE_REPORT: Final = Check(
@@ -62,7 +62,7 @@ def starting_pods(found: Installation) -> Iterator[Finding]:
     for pod in found.state.pods:
         node = pod["spec"].get("nodeName")
         uid = pod["metadata"]["uid"]
-        if not node or pods.is_done(pod) or not (uid in users or limits_of(pod)):
+        if not node or pods.is_done(pod) or not (uid in users or limit_names(pod)):
             continue
         is_pending = (pod.get("status") or {}).get("phase") == "Pending"
         where = f"pod {named(pod)} on node {node}"

@@ -9,6 +9,7 @@ from datetime import datetime
 from controller.allocator.ownership import requested_classes
 from controller.cache import pods
 from controller.cache.claims import allocated_by_us
+from dra_driver.asks.limits import limit_names
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Forbidden, NotFound
 from dra_driver.kube.preflight import OLDEST
@@ -35,7 +36,6 @@ from kubectl_gcu.scheduling.refusal import MAKE_ROOM, refusal
 from kubectl_gcu.scheduling.steps import (
     Step,
     has_gcus,
-    limits_of,
     note_of,
     released,
     step_of,
@@ -74,7 +74,7 @@ def _by_objects(api: Api, found: ObservedPod, now: datetime) -> Explanation:
         pod,
         found.claims,
         found.events,
-        serves_claims=bool(limits_of(pod)) and _serves_claims(api),
+        serves_claims=bool(limit_names(pod)) and _serves_claims(api),
         unbound=unbound,
     )
     if step.waits_for_devices and group and (lack := incomplete_group(group)):

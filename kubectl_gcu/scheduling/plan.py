@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
 
-from controller.cache.limit_templates import template_for
-from controller.webhook.limits import NODE_LABEL, LimitRules, translate_limits
+from controller.webhook.limits import NODE_LABEL
+from dra_driver.asks.claims import claim_of
+from dra_driver.asks.templates import template_for
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import (
     DEVICE_TAINT_RULES,
@@ -26,10 +26,7 @@ from kubectl_gcu.inventory.by_claims import nodes_by_claims
 from kubectl_gcu.inventory.views import NodeView
 from kubectl_gcu.scheduling.decision import LiveAllocator
 from kubectl_gcu.scheduling.packing import packing_text
-from kubectl_gcu.scheduling.steps import limits_of
 from kubectl_gcu.scheduling.verdict import Verdict
-
-_RULES: Final = LimitRules(frozenset(), "", drop_node_selector=True)  # the chart's default
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,20 +143,16 @@ class Planner:
 
 
 def _translated(pod: Object) -> Object:
-    """The pod as admission changes it: its limits for GCUs become a claim. Raises InvalidValue
-    where that cannot be."""
-    patch = {each["path"]: each for each in translate_limits(pod, _RULES)}
-    claims = patch.get("/spec/resourceClaims")
-    if claims is None:
-        if limits := ", ".join(sorted(limits_of(pod))):
-            raise InvalidValue(
-                f"no claim can be made of its limits {limits}",
-                remedy="ask for one of them, in whole numbers from 1 to what a claim holds",
-            )
+    """The pod as admission changes it: its limits for GCUs become a claim. Raises Refused with the
+    reason where that cannot be."""
+    claim = claim_of(pod)
+    if claim is None:
         return pod
-    spec = pod["spec"] | {"resourceClaims": claims["value"]}
-    if any(path.startswith("/spec/nodeSelector/") for path in patch):
-        spec["nodeSelector"] = {k: v for k, v in spec["nodeSelector"].items() if k != NODE_LABEL}
+    spec = pod["spec"] | {
+        "resourceClaims": [*(pod["spec"].get("resourceClaims") or ()), claim.reference]
+    }
+    if (selector := spec.get("nodeSelector") or {}).get(NODE_LABEL) == "true":  # chart's default
+        spec["nodeSelector"] = {name: selector[name] for name in selector if name != NODE_LABEL}
     return pod | {"spec": spec}
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from controller.cache import pods
-from controller.webhook.limits import LIMITS
+from dra_driver.asks.limits import COUNTED, limit_names
 from dra_driver.model.claims.claim import Object, allocation, results
-from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.names import DRIVER
 from kubectl_gcu.cluster.pod_status import scheduled_condition, waiting_containers
 from kubectl_gcu.scheduling.unbound import UnboundReason, why_unbound
@@ -150,11 +149,11 @@ def _without_claim(pod: Object, absent: list[str], events: Iterable[Object], cre
 def _unbound(pod: Object, reason: UnboundReason, created: str, *, serves_claims: bool) -> Step:
     since = str(scheduled_condition(pod).get("lastTransitionTime") or created)
     who, why, remedy = reason.who, reason.why, reason.remedy
-    limits = sorted(limits_of(pod))
+    limits = sorted(limit_names(pod))
     if not limits or pods.has_our_gate(pod):
         return Step(who, why, since, remedy=remedy)
     why = f"limits {', '.join(limits)}: {why}"
-    if not serves_claims and limits_of(pod, RESOURCES.values()):
+    if not serves_claims and limit_names(pod, COUNTED.__contains__):
         return Step("kube-scheduler, which asks the driver's scheduler extender", why, since)
     if serves_claims and (name := pods.scheduler_name(pod)) != pods.DEFAULT_SCHEDULER:
         who = f"the scheduler {name}, which is not this driver's"
@@ -235,21 +234,9 @@ def _ready(claim: Object) -> Iterator[Mapping[str, Any]]:
             yield from (it for it in each.get("conditions") or () if it["type"] == "Ready")
 
 
-def limits_of(pod: Object, names: Collection[str] = LIMITS) -> set[str]:
-    """Which of `names` the limits of the pod's containers have; by default all that the driver
-    serves in any way."""
-    containers = (*pod["spec"]["containers"], *(pod["spec"].get("initContainers") or ()))
-    return {
-        name
-        for container in containers
-        for name in (container.get("resources") or {}).get("limits") or ()
-        if name in names
-    }
-
-
 def has_gcus(pod: Object, claims: Mapping[str, Object | None]) -> bool:
     """Whether the pod names any claim, or has a limit for GCUs."""
-    return bool(claims) or bool(limits_of(pod)) or pods.has_our_gate(pod)
+    return bool(claims) or bool(limit_names(pod)) or pods.has_our_gate(pod)
 
 
 def _newest(events: Iterable[Object], reasons: set[str]) -> str:

@@ -16,13 +16,19 @@ from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.node_cards import Hold
 from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import ANNOTATION_ASKED, ANNOTATION_ASSIGNED
+from dra_driver.model.names import (
+    ANNOTATION_ASKED,
+    ANNOTATION_ASSIGNED,
+    ANNOTATION_ISOLATION,
+    RESOURCE_CORE,
+    RESOURCE_MEMORY,
+)
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import pod
-from tests.control_plane import measured_cases
 from tests.control_plane.extender_world import NAME, SCHEDULER, SLICES, ExtenderWorld, card
 from tests.control_plane.legacy import asking, refusal
+from tests.unit.asks.cases import REFUSED_MEASURES
 
 pytestmark = pytest.mark.control_plane
 
@@ -273,9 +279,9 @@ def test_an_upgrade_renews_certificates_that_are_older_than_a_month(
 
 def test_memory_and_compute_become_a_part_of_a_card(world: ExtenderWorld, namespace: str) -> None:
     big = replace(card(1), model="L600", profiles=("1g.22gb", "3g.68gb"), memory_mib=144_000)
-    limits = measured_cases.TWENTY_GIB
+    limits = {RESOURCE_MEMORY: "20480", RESOURCE_CORE: "10"}
     pods = [asking(namespace, limits, name=name, schedulerName=SCHEDULER) for name in "abcd"]
-    measured_cases.isolate(pods[1], "best-effort")
+    pods[1]["metadata"]["annotations"] = {ANNOTATION_ISOLATION: "best-effort"}
     with world.called_webhook():
         world.node("big", big)
         world.node("small", card(1), card(2))
@@ -291,9 +297,5 @@ def test_memory_and_compute_become_a_part_of_a_card(world: ExtenderWorld, namesp
 
 def test_limits_that_no_part_serves_are_refused(world: ExtenderWorld, namespace: str) -> None:
     with world.called_webhook():
-        for limits, words in measured_cases.REFUSED.values():
-            assert words in refusal(world.api, asking(namespace, *limits))
-        asked = asking(namespace, measured_cases.TWENTY_GIB)
-        for isolation, words in measured_cases.ISOLATIONS.items():
-            measured_cases.isolate(asked, isolation)
-            assert words in refusal(world.api, asked)
+        for case in REFUSED_MEASURES.values():
+            assert case.words in refusal(world.api, case.pod(namespace))

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from dra_driver.asks.claims import CLAIM
+from dra_driver.asks.limits import limit_names
 from dra_driver.kube.client import Client
 from dra_driver.kube.errors import KubeError, NotFound
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
-from dra_driver.model.names import CLASS_LIMIT_PREFIX as OF_CLASS
 from dra_driver.model.names import (
-    CLASS_SHARED,
     RESOURCE_CORE,
-    RESOURCE_DRS,
     RESOURCE_MEMORY,
     RESOURCE_SHARED,
-    RESOURCE_WHOLE,
 )
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import PATIENCE, wait_until
-from tests.control_plane import measured_cases
 from tests.control_plane.driver import Driver, rendered
 from tests.control_plane.legacy import GCUSHARE, asking, wait_until_heeded
-from tests.control_plane.legacy_cases import (
-    CLAIM,
+from tests.unit.asks.cases import (
+    REFUSED,
     SCHEDULERS,
     SELECTORS,
     TRANSLATED,
     Case,
+    before,
+    claimed,
+    random_pod,
     shown,
     template_of,
 )
@@ -50,9 +51,7 @@ def tried(api: Client, driver: Driver, namespace: str) -> Client:
 def test_limits_become_a_claim(tried: Client, namespace: str, case: Case) -> None:
     made = tried.create(PODS, case.pod(namespace), dry_run=True)
     assert (template_of(made), shown(made)) == (case.template, case.uses)
-    for each in [*made["spec"]["containers"], *made["spec"].get("initContainers", ())]:
-        for kind in ("limits", "requests"):
-            assert not any("enflame" in name for name in each["resources"].get(kind, ()))
+    assert not limit_names(made)
     cpu = [each.get("cpu") for each in case.limits]
     assert [
         each["resources"].get("limits", {}).get("cpu") for each in made["spec"]["containers"]
@@ -75,62 +74,26 @@ def test_claims_of_the_pod_stay(tried: Client, namespace: str) -> None:
     ]
 
 
-REFUSED = measured_cases.REFUSED | {
-    "two kinds in a pod": (
-        [{RESOURCE_SHARED: "1"}, {RESOURCE_DRS: "1"}],
-        "asks for enflame.com/shared-gcu and enflame.com/drs-gcu: a pod asks for one kind of GCU",
-    ),
-    "two kinds in a container": (
-        [{RESOURCE_WHOLE: "1", RESOURCE_SHARED: "1"}],
-        "asks for enflame.com/gcu and enflame.com/shared-gcu",
-    ),
-    "zero": (
-        [{RESOURCE_WHOLE: "1"}, {RESOURCE_WHOLE: "0"}],
-        "container c1: the limit enflame.com/gcu is 1 or more",
-    ),
-    "less than zero": ([{RESOURCE_SHARED: "-1"}], "must be greater than or equal to 0"),
-    "a part": ([{RESOURCE_SHARED: "500m"}], "must be an integer"),
-    "more than a claim can hold": ([{RESOURCE_WHOLE: "33"}], "32 whole cards at most"),
-    "more devices than a claim can hold": (
-        [{OF_CLASS + CLASS_SHARED: "33"}],
-        "32 devices of a DeviceClass",
-    ),
-    "the vendor's limit beside that of a class": (
-        [{RESOURCE_SHARED: "1"}, {OF_CLASS + CLASS_SHARED: "1"}],
-        "asks for enflame.com/shared-gcu and deviceclass.resource.kubernetes.io/shared-gcu",
-    ),
-    "an absurd amount": ([{RESOURCE_SHARED: "1000"}], "each limit 999 at most"),
-    "a template with too long a name": (
-        [{RESOURCE_CORE: "40", RESOURCE_MEMORY: "20480"}] * 24,
-        "some 20 by memory and compute",
-    ),
-}
+@pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
+def test_refused_in_words(tried: Client, namespace: str, case: Case) -> None:
+    with pytest.raises(KubeError, match=case.words):
+        tried.create(PODS, case.pod(namespace), dry_run=True)
 
 
-@pytest.mark.parametrize(("limits", "words"), REFUSED.values(), ids=REFUSED)
-def test_refused_in_words(
-    tried: Client, namespace: str, limits: list[dict[str, str]], words: str
-) -> None:
-    with pytest.raises(KubeError, match=words):
-        tried.create(PODS, asking(namespace, *limits), dry_run=True)
+def test_random_pods_get_what_python_gives_them(tried: Client, namespace: str) -> None:
+    draw = random.Random(15)
+    for _ in range(100):
+        pod = random_pod(draw, namespace)
+        made = tried.create(PODS, pod, dry_run=True)
+        assert (template_of(made), shown(made)) == claimed(pod), pod["spec"]
 
 
-@pytest.mark.parametrize(("isolation", "words"), measured_cases.ISOLATIONS.items())
-def test_another_isolation_is_refused(
-    tried: Client, namespace: str, isolation: str, words: str
-) -> None:
-    asked = asking(namespace, {RESOURCE_CORE: "10"})
-    measured_cases.isolate(asked, isolation)
-    with pytest.raises(KubeError, match=words):
-        tried.create(PODS, asked, dry_run=True)
-
-
-def test_a_claim_of_the_name_that_is_ours_is_refused(tried: Client, namespace: str) -> None:
-    theirs = {"name": CLAIM, "resourceClaimName": "any"}
-    with pytest.raises(KubeError, match="it has one of that name already"):
-        tried.create(
-            PODS, asking(namespace, {RESOURCE_SHARED: "1"}, resourceClaims=[theirs]), dry_run=True
-        )
+def test_the_largest_pod_is_within_the_servers_budget(tried: Client, namespace: str) -> None:
+    """By init containers none of which covers another one, each compared with each."""
+    limits = [{RESOURCE_CORE: str(i), RESOURCE_MEMORY: str(99 - i)} for i in range(1, 33)]
+    pod = asking(namespace, {}, **before(*limits))
+    made = tried.create(PODS, pod, dry_run=True)
+    assert (template_of(made), shown(made)) == claimed(pod)
 
 
 @pytest.mark.parametrize(("limits", "named", "found"), SCHEDULERS.values(), ids=SCHEDULERS)

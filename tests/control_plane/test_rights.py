@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import pytest
 
-from controller.cache.limit_templates import template_for
 from dra_driver.agent.slices.publisher import Publisher
 from dra_driver.agent.slices.slice_watcher import own_slices
+from dra_driver.asks.templates import template_for
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import Forbidden, KubeError
 from dra_driver.kube.events import EventRecorder, EventType

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from controller.cache.limit_templates import template_for
+from dra_driver.asks.templates import template_for
 from dra_driver.kube.api import PatchType
 from dra_driver.kube.client import Client
 from dra_driver.kube.errors import KubeError

@@ -70,14 +70,19 @@ paramRef:
 {{- end -}}
 {{- end -}}
 
-{{/* CEL, of a Pod: whether a container has such a limit. */}}
+{{/* CEL, of a container: whether it asks for GCUs by the limit named `resource`. A limit of 0 asks for nothing. */}}
+{{- define "gcu.limits.asks" -}}
+resource in each.?resources.?limits.orValue({}) && quantity(each.resources.limits[resource]).isGreaterThan(quantity("0"))
+{{- end -}}
+
+{{/* CEL, of a Pod: whether a container asks for GCUs. */}}
 {{- define "gcu.limits.present" -}}
 {{- include "gcu.limits.presentOf" (include "gcu.limits" .) -}}
 {{- end -}}
 
 {{/* The same of a CEL list of limits. */}}
 {{- define "gcu.limits.presentOf" -}}
-(object.spec.containers + object.spec.?initContainers.orValue([])).exists(each, {{ . }}.exists(resource, resource in each.?resources.?limits.orValue({})))
+(object.spec.containers + object.spec.?initContainers.orValue([])).exists(each, {{ . }}.exists(resource, {{ include "gcu.limits.asks" . }}))
 {{- end -}}
 
 {{/* CEL, of a Pod: what its limits by memory and compute are for. */}}
@@ -97,32 +102,22 @@ object.metadata.?annotations[?"{{ include "gcu.driver" . }}/isolation"].orValue(
 {{- end -}}
 
 {{/*
-Variables of a policy for Pods: `containers` with limits, the `resources` that they ask for, and the `empty` ones, which ask for
-none. Takes the limits, a CEL list.
+Variables of a policy for Pods: the `containers` that ask for GCUs, and the `resources` by which they do. Takes the limits, a CEL
+list.
 */}}
 {{- define "gcu.limits.variables" -}}
 - name: containers
   expression: >-
     (object.spec.containers + object.spec.?initContainers.orValue([])).filter(each,
-      {{ . }}.exists(resource, resource in each.?resources.?limits.orValue({})))
+      {{ . }}.exists(resource, {{ include "gcu.limits.asks" . }}))
 - name: resources
   expression: >-
     {{ . }}.filter(resource,
-      variables.containers.exists(each, resource in each.resources.limits))
-- name: empty
-  expression: >-
-    variables.containers.filter(each, variables.resources.exists(resource,
-      resource in each.resources.limits && !quantity(each.resources.limits[resource]).isGreaterThan(quantity("0"))))
+      variables.containers.exists(each, {{ include "gcu.limits.asks" . }}))
 {{- end -}}
 
 {{/* The validations of amounts and of the isolation, beside these variables. */}}
 {{- define "gcu.limits.amountsValid" -}}
-- expression: "size(variables.empty) == 0"
-  message: a limit for GCUs is 1 or more
-  messageExpression: >-
-    "container " + variables.empty.map(each, each.name).join(", ") + ": the limit " + variables.resources.filter(resource, variables.empty.exists(each, resource in each.resources.limits &&
-      !quantity(each.resources.limits[resource]).isGreaterThan(quantity("0")))).join(" or ") +
-    " is 1 or more. Leave it out where no GCU is needed."
 - expression: >-
     !variables.containers.exists(each, [each.resources.limits[?"enflame.com/gcu-core"]].exists(core,
       core.hasValue() && quantity(core.value()).isGreaterThan(quantity("99"))))

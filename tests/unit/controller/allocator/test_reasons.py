@@ -7,7 +7,7 @@ import pytest
 from controller.allocator.allocate import FitError, allocate
 from controller.allocator.allocated_devices import allocations_of
 from controller.allocator.claim_request import parse_claim
-from controller.cache.limit_templates import template_for
+from dra_driver.asks.templates import template_for
 from dra_driver.model.claims.claim import Object
 from tests.unit.controller.allocator.build import (
     ANY,

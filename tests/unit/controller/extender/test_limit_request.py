@@ -107,7 +107,7 @@ def test_what_a_pod_asks(
 @pytest.mark.parametrize(
     ("asking", "words"),
     [
-        (pod("p", {SHARED: "1", DRS: "1"}), "enflame.com/drs-gcu, enflame.com/shared-gcu; request"),
+        (pod("p", {SHARED: "1", DRS: "1"}), "asks for enflame.com/shared-gcu and enflame.com/drs"),
         (pod("p", {SHARED: "1"}, {WHOLE: "1"}), "one kind"),
         (
             pod("p", {DRS: "1"}, init=(container("fetch", {DRS: "3"}),)),
@@ -121,7 +121,7 @@ def test_what_a_pod_asks(
             ),
             "init container fetch asks for a DRS instance of size 3, and container c0",
         ),
-        (pod("p", {SHARED: "two"}), "container c0, limit enflame.com/shared-gcu"),
+        (pod("p", {SHARED: "two"}), "container c0: the limit enflame.com/shared-gcu"),
     ],
     ids=[
         "two kinds in a container",

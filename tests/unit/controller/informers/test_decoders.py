@@ -16,10 +16,10 @@ from controller.allocator.inventory import Inventory
 from controller.cache import nodes, pods
 from controller.cache.cache import WATCHED
 from controller.cache.claims import allocated_by_us, is_releasable, writers_of_allocation
-from controller.cache.limit_templates import template_for
 from controller.cache.node_resources import Resources
 from controller.legacy_resources.foreign_resources import foreign_resources
 from controller.reconcile.templates import is_ours
+from dra_driver.asks.templates import template_for
 from dra_driver.config.device_config import amount_entry
 from dra_driver.kube.resources import (
     DEVICE_TAINT_RULES,

@@ -176,7 +176,7 @@ LEFT = {
     "all compute of a card": [{CORE: "100"}],
     "memory in bytes": [{MEMORY: "20Gi"}],
     "a part of a percent": [{CORE: "500m"}],
-    "nothing": [{CORE: "10", MEMORY: "0"}],
+    "nothing": [{CORE: "0", MEMORY: "0"}],
     "compute beside slices": [{CORE: "10"}, {SHARED: "1"}],
     "compute beside a whole card": [{CORE: "10", WHOLE: "1"}],
 }

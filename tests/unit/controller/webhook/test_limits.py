@@ -5,20 +5,13 @@ from __future__ import annotations
 import pytest
 
 from controller.webhook.limits import LimitRules, translate_limits
+from dra_driver.asks.claims import CLAIM
+from dra_driver.asks.limits import limit_names
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.names import (
-    ANNOTATION_ISOLATION,
-    CLASS_SHARED,
-    RESOURCE_CORE,
-    RESOURCE_DRS,
-    RESOURCE_MEMORY,
-    RESOURCE_SHARED,
-    RESOURCE_WHOLE,
-)
-from dra_driver.model.names import CLASS_LIMIT_PREFIX as OF_CLASS
+from dra_driver.model.names import RESOURCE_SHARED
 from tests.control_plane.legacy import GCUSHARE, asking
-from tests.control_plane.legacy_cases import (
-    CLAIM,
+from tests.unit.asks.cases import (
+    REFUSED,
     SCHEDULERS,
     SELECTORS,
     TRANSLATED,
@@ -46,47 +39,14 @@ def translated(pod: Object, rules: LimitRules = RULES) -> Object:
 def test_limits_become_a_claim(case: Case) -> None:
     made = translated(case.pod("team"))
     assert (template_of(made), shown(made)) == (case.template, case.uses)
-    containers = [*made["spec"]["containers"], *made["spec"].get("initContainers", ())]
-    for each in containers:
-        for kind in ("limits", "requests"):
-            assert not any("enflame" in name for name in each["resources"].get(kind, ()))
+    assert not limit_names(made)
     cpu = [each.get("cpu") for each in case.limits]
     assert [each["resources"]["limits"].get("cpu") for each in made["spec"]["containers"]] == cpu
 
 
-UNTRANSLATED = {
-    "two kinds in a pod": [{RESOURCE_SHARED: "1"}, {RESOURCE_DRS: "1"}],
-    "two kinds in a container": [{RESOURCE_WHOLE: "1", RESOURCE_SHARED: "1"}],
-    "zero": [{RESOURCE_WHOLE: "1"}, {RESOURCE_WHOLE: "0"}],
-    "a part": [{RESOURCE_SHARED: "500m"}],
-    "no quantity": [{RESOURCE_SHARED: "few"}],
-    "more than a claim can hold": [{RESOURCE_WHOLE: "33"}],
-    "more devices than a claim can hold": [{OF_CLASS + CLASS_SHARED: "33"}],
-    "more containers than a claim can hold": [{RESOURCE_SHARED: "1"}] * 33,
-    "an absurd amount": [{RESOURCE_SHARED: "1000"}],
-    "all compute of a card": [{RESOURCE_CORE: "100"}],
-    "memory in bytes": [{RESOURCE_MEMORY: "20Gi"}],
-    "compute of one and nothing of the other": [{RESOURCE_CORE: "10", RESOURCE_MEMORY: "0"}],
-    "a template with too long a name": [{RESOURCE_CORE: "40", RESOURCE_MEMORY: "20480"}] * 24,
-    "compute beside slices": [{RESOURCE_CORE: "10"}, {RESOURCE_SHARED: "1"}],
-}
-
-
-@pytest.mark.parametrize("limits", UNTRANSLATED.values(), ids=UNTRANSLATED)
-def test_the_validating_policy_sees_what_cannot_be_translated(limits: list[dict[str, str]]) -> None:
-    pod = asking("team", *limits)
-    assert translated(pod) == pod
-
-
-def test_nor_another_isolation() -> None:
-    pod = asking("team", {RESOURCE_CORE: "10"})
-    pod["metadata"]["annotations"] = {ANNOTATION_ISOLATION: "burst-share"}
-    assert translated(pod) == pod
-
-
-def test_nor_a_pod_with_a_claim_of_that_name() -> None:
-    theirs = {"name": CLAIM, "resourceClaimName": "any"}
-    pod = asking("team", {RESOURCE_SHARED: "1"}, resourceClaims=[theirs])
+@pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
+def test_the_validating_policy_sees_what_cannot_be_translated(case: Case) -> None:
+    pod = case.pod("team")
     assert translated(pod) == pod
 
 

@@ -147,10 +147,10 @@ def test_claims_and_templates_of_the_cluster() -> None:
         ({RESOURCE_WHOLE: "1"}, "does not fit: 2 cards: 1 held, 1 in shared mode"),
         ({RESOURCE_DRS: "3"}, "does not fit: 4 devices, none selected by DeviceClass drs-gcu"),
         ({f"{CLASS_LIMIT_PREFIX}{CLASS_SHARED}": "1"}, "node b: shared-0000-02-00-0"),
-        ({RESOURCE_SHARED: "two"}, "does not fit: no claim can be made of its limits enflame.com/"),
+        ({RESOURCE_SHARED: "two"}, "does not fit: container main: the limit enflame.com/shared"),
         (
             {RESOURCE_SHARED: "1", RESOURCE_DRS: "3"},
-            "does not fit: no claim can be made of its limits enflame.com/drs-gcu, enflame.com/sh",
+            "does not fit: the pod asks for enflame.com/shared-gcu and enflame.com/drs-gcu: a pod ",
         ),
         ({"cpu": "1"}, "asks for no GCU"),
     ],

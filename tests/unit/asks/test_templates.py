@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from controller.cache.limit_templates import template_for
 from controller.reconcile.templates import is_ours
+from dra_driver.asks.templates import template_for
 from dra_driver.config.device_config import read_config
 from dra_driver.model.claims.claim import Object
 
