@@ -45,13 +45,13 @@ class FakeApi:
     def __init__(
         self,
         *objects: tuple[Resource, Object],
-        version: ServerVersion = VERSION,
+        release: ServerVersion = VERSION,
         served: AbstractSet[Resource] = KNOWN - OFF_BY_DEFAULT,
         user: str = "tests",
     ) -> None:
         self.store = Store()
         self.faults = Faults()
-        self.version = version
+        self.release = release
         self.served = served
         self._user = user
         for resource, each in objects:
@@ -68,7 +68,7 @@ class FakeApi:
         """Somebody made or changed the object: it is stored as given, whatever was there before."""
         key = _key(resource, obj)
         made = copied(obj)
-        made["metadata"] = _own_metadata() | made["metadata"]
+        made["metadata"].setdefault("uid", self._new_uid())
         return self.store.put(key, made)
 
     def remove(self, resource: Resource, name: str, namespace: str = "") -> Object:
@@ -98,7 +98,7 @@ class FakeApi:
         return Listing(tuple(decoder.decode(encode(each)) for each in found), str(version))
 
     def list_metadata(self, resource: Resource, *, decoder: Decoder = WHOLE) -> Listing:
-        found, version = self.listed(resource)
+        found, version = self.listed(resource, verb="list_metadata")
         items = (decoder.decode(encode({"metadata": each["metadata"]})) for each in found)
         return Listing(tuple(items), str(version))
 
@@ -108,9 +108,11 @@ class FakeApi:
         namespace: str = "",
         label_selector: str = "",
         field_selector: str = "",
+        *,
+        verb: str = "list",
     ) -> tuple[Sequence[Object], int]:
         """The stored objects of a list, not to be changed, and the version at which they were."""
-        call = self._begin("list", resource)
+        call = self._begin(verb, resource)
         wanted = selects(label_selector, field_selector)
         with self.store.changed:
             found = [each for each in self.store.of_kind(resource, namespace) if wanted(each)]
@@ -132,7 +134,7 @@ class FakeApi:
                 if self.store.find(key) is not None:
                     raise _exists(key)
                 made = copied(body)
-                made["metadata"] |= _own_metadata()
+                made["metadata"] |= {"uid": self._new_uid(), "creationTimestamp": _now()}
                 if not dry_run:
                     made = self.store.put(key, made)
         self.faults.answer(call)
@@ -270,7 +272,7 @@ class FakeApi:
         )
 
     def server_version(self) -> ServerVersion:
-        return self.version
+        return self.release
 
     def serves(self, resource: Resource) -> bool:
         return resource in self.served
@@ -291,6 +293,10 @@ class FakeApi:
         if resource != BINDINGS and resource not in self.served:
             raise NotFound("the server could not find the requested resource", status=404)
         return call
+
+    def _new_uid(self) -> str:
+        """One that no object of this server has had, and the same in each run."""
+        return str(uuid.UUID(int=self.store.version + 1))
 
     def _stored(self, key: Key) -> Object:
         found = self.store.find(key)
@@ -336,9 +342,7 @@ def _written(
 ) -> Object:
     """What the server stores of the body: the status, or all but that; and what is its own."""
     if subresource:
-        made = {key: each for key, each in stored.items() if key != "status"}
-        if body.get("status"):
-            made["status"] = body["status"]
+        made = stored | {"status": body.get("status") or {}}
         return with_writer(stored, made, manager)
     made = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
     if resource in _WITH_STATUS:
@@ -375,10 +379,6 @@ def _exists(key: Key) -> AlreadyExists:
 
 def _plural(resource: Resource) -> str:
     return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
-
-
-def _own_metadata() -> Object:
-    return {"uid": str(uuid.uuid4()), "creationTimestamp": _now()}
 
 
 def _now() -> str:

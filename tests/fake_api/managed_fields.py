@@ -15,6 +15,9 @@ def with_writer(old: Object | None, new: Object, manager: str) -> Object:
     entries: list[Object] = []
     kept: set[str] = set()
     for each in new["metadata"].get("managedFields") or ():
+        if each.get("subresource") != "status":
+            entries.append(each)
+            continue
         fields = {key[2:] for key in each["fieldsV1"]["f:status"]} & after.keys()
         own = each["manager"] == manager
         if fields := (fields | written if own else fields - written):

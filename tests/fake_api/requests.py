@@ -22,6 +22,7 @@ from tests.fake_api.feed import Feed
 
 _JSON: Final = "application/json"
 _PROTOBUF_MAGIC: Final = b"k8s\x00"
+_METADATA: Final = "as=PartialObjectMetadataList"
 _TRUE: Final = "true"
 
 
@@ -108,15 +109,15 @@ class Requests:
             self._check(rest.version)
         else:
             selectors = (query.get("labelSelector", ""), query.get("fieldSelector", ""))
-            items, version = api.listed(target.resource, target.namespace, *selectors)
+            verb = "list_metadata" if _METADATA in request.accept else "list"
+            items, version = api.listed(target.resource, target.namespace, *selectors, verb=verb)
             rest = _Rest(version, items)
         limit = int(query["limit"])
         metadata: Object = {"resourceVersion": str(rest.version)}
         if len(rest.items) > limit:
             metadata["continue"] = token = f"rest-{next(self._tokens)}"
             self._rests[token] = _Rest(rest.version, rest.items[limit:])
-        only_metadata = "PartialObjectMetadataList" in request.accept
-        fields = ("metadata",) if only_metadata else None
+        fields = ("metadata",) if _METADATA in request.accept else None
         page = [_without_kind(each, fields) for each in rest.items[:limit]]
         return _json({"kind": "List", "metadata": metadata, "items": page})
 

@@ -52,6 +52,10 @@ class Store:
         """The object, not to be changed."""
         return self._objects.get(key)
 
+    def all_keys(self) -> list[Key]:
+        """The names of all objects, in the order in which they came."""
+        return [*self._objects]
+
     def of_kind(self, resource: Resource, namespace: str = "") -> Iterator[Object]:
         """The objects in the order of their names, as a list has them."""
         with self.changed:

@@ -1,137 +1,116 @@
-"""The API server that a test of the controller writes to.
-
-It answers a write with the next resourceVersion, or with an error that a test has set. What a
-real API server does with the write is shown by the control-plane tests.
-"""
+"""The API server that a test of the controller writes to, with notes of what was asked of it."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from typing import Any, Final
 
 from controller.cache.claims import MANAGER
-from dra_driver.kube.api import NOTHING, Listing, ServerVersion
+from dra_driver.kube.api import Listing, ServerVersion
 from dra_driver.kube.decode import WHOLE, Decoder
-from dra_driver.kube.encode import encode
-from dra_driver.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from dra_driver.kube.resources import Resource
-from dra_driver.model.claims.claim import Object, allocation
+from dra_driver.model.claims.claim import Object
+from tests.fake_api import api
+from tests.fake_api.faults import Call
+from tests.fake_api.store import Key, Store
+
+_NOTES: Final = {
+    "create": "create",
+    "delete": "delete",
+    "patch": "patch",
+    "add_metadata": "exactly",
+}
+_WRITES: Final = frozenset({*_NOTES, "replace"})
 
 
-class FakeApi:
-    """Stores what was written. `write_errors` are for the next writes, one each; `read_errors` for
-    reads of one object, `list_errors` for lists. `before_error` is called before an error of a
-    write, `after_list` after each list."""
+class FakeApi(api.FakeApi):
+    """A server of all kinds, whose only user is the controller. `write_errors` are for the next
+    writes, one each; `read_errors` for reads of one object, `list_errors` for lists. `before_error`
+    is called before an error of a write, `after_list` after each list."""
 
     def __init__(self) -> None:
-        self.live: dict[tuple[Resource, str], Object] = {}
+        super().__init__(release=ServerVersion(1, 36), served=api.KNOWN, user=f"{MANAGER}/1")
+        self.live: MutableMapping[tuple[Resource, str], Object] = Live(self.store)
         self.writes: list[str] = []
         self.reads: list[str] = []
+        self.lists: list[str] = []
         self.write_errors: list[Exception] = []
         self.before_error: Callable[[], object] = lambda: None
         self.read_errors: list[Exception] = []
-        self.list_errors: list[KubeError] = []
+        self.list_errors: list[Exception] = []
         self.after_list: Callable[[], object] = lambda: None
-        self.lists: list[str] = []
-        self.version = 100
-        self.minor = 36
 
-    def server_version(self) -> ServerVersion:
-        return ServerVersion(1, self.minor)
+    @property
+    def version(self) -> int:
+        """The version of the last change."""
+        return self.store.version
 
-    def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
-        self.reads.append(f"{resource.plural} {name}")
-        if self.read_errors:
-            raise self.read_errors.pop(0)
-        found = self.live.get((resource, name))
-        if found is None:
-            raise NotFound("gone", status=404)
+    def list(self, resource: Resource, *, decoder: Decoder = WHOLE, **how: Any) -> Listing:
+        found = super().list(resource, decoder=decoder, **how)
+        self.after_list()
         return found
 
-    def replace(self, resource: Resource, body: Object, *, subresource: str = "") -> Object:
-        name = body["metadata"]["name"]
-        self.writes.append(f"{name} {subresource}".strip())
-        if self.write_errors:
-            self.before_error()
-            raise self.write_errors.pop(0)
-        stored = copy.deepcopy(body)
-        if subresource == "status" and allocation(stored) is not None:
-            stored["metadata"]["managedFields"] = written_by(MANAGER)
-        return self.store(resource, stored)
-
-    def create(self, resource: Resource, body: Object, *, dry_run: bool = False) -> Object:
-        name = body["metadata"]["name"]
-        self.writes.append(f"{name} create")
-        if self.write_errors:
-            raise self.write_errors.pop(0)
-        if (resource, name) in self.live:
-            raise AlreadyExists("there is one", status=409)
-        # Not that of one of the same name before it.
-        made = body | {"metadata": body["metadata"] | {"uid": f"uid-{name}-{self.version}"}}
-        return self.store(resource, copy.deepcopy(made))
-
-    def delete(
-        self, resource: Resource, name: str, *, namespace: str, uid: str, resource_version: str
-    ) -> None:
-        self.writes.append(f"{name} delete")
-        found = self.get(resource, name)["metadata"]
-        if (found["uid"], found["resourceVersion"]) != (uid, resource_version):
-            raise Conflict("another one", status=409)
-        del self.live[resource, name]
-
-    def add_metadata(
-        self,
-        resource: Resource,
-        obj: Object,
-        *,
-        finalizers: Sequence[str] = (),
-        annotations: Mapping[str, str] = NOTHING,
-    ) -> Object:
-        metadata = obj["metadata"]
-        self.writes.append(f"{metadata['name']} exactly")
-        changed = metadata | {
-            "finalizers": [*metadata.get("finalizers", ()), *finalizers],
-            "annotations": {**metadata.get("annotations", {}), **annotations},
-        }
-        return self.store(resource, obj | {"metadata": changed})
-
-    def list(self, resource: Resource, *, decoder: Decoder = WHOLE, **_: str) -> Listing:
-        self.lists.append(resource.plural)
-        return self._listed(resource, lambda obj: decoder.decode(encode(obj)))
-
     def list_metadata(self, resource: Resource, *, decoder: Decoder = WHOLE) -> Listing:
-        self.lists.append(f"{resource.plural} metadata")
-        return self._listed(
-            resource, lambda obj: decoder.decode(encode({"metadata": obj["metadata"]}))
-        )
-
-    def _listed(self, resource: Resource, decode: Callable[[Object], Object]) -> Listing:
-        if self.list_errors:
-            raise self.list_errors.pop(0)
-        found = [decode(obj) for (kind, _), obj in self.live.items() if kind is resource]
-        listing = Listing(tuple(found), str(self.version))
+        found = super().list_metadata(resource, decoder=decoder)
         self.after_list()
-        return listing
+        return found
 
-    def patch(self, resource: Resource, name: str, body: Object, **_: Any) -> Object:
-        self.writes.append(f"{name} patch")
-        if self.write_errors:
-            self.before_error()
-            raise self.write_errors.pop(0)
-        found = copy.deepcopy(self.get(resource, name))
-        if found["metadata"]["uid"] != body["metadata"]["uid"]:
-            raise Conflict("another object", status=409)
-        gone = {each["name"] for each in body["spec"]["schedulingGates"]}
-        gates = [each for each in found["spec"]["schedulingGates"] if each["name"] not in gone]
-        found["spec"]["schedulingGates"] = gates
-        return self.store(resource, found)
+    def _begin(
+        self,
+        verb: str,
+        resource: Resource,
+        name: str = "",
+        subresource: str = "",
+        body: Object | Sequence[Object] | None = None,
+    ) -> Call:
+        if verb in _WRITES:
+            self.writes.append(f"{name} {_NOTES.get(verb, subresource)}".strip())
+            if self.write_errors:
+                self.before_error()
+                raise self.write_errors.pop(0)
+        elif verb == "get":
+            self.reads.append(f"{resource.plural} {name}")
+            if self.read_errors:
+                raise self.read_errors.pop(0)
+        else:
+            self.lists.append(f"{resource.plural}{verb.removeprefix('list').replace('_', ' ')}")
+            if self.list_errors:
+                raise self.list_errors.pop(0)
+        return super()._begin(verb, resource, name, subresource, body)
 
-    def store(self, resource: Resource, obj: Object) -> Object:
-        self.version += 1
-        obj["metadata"]["resourceVersion"] = str(self.version)
-        self.live[resource, obj["metadata"]["name"]] = obj
-        return obj
+
+class Live(MutableMapping[tuple[Resource, str], Object]):
+    """What is stored, by kinds and names: tests of the controller use one namespace."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __getitem__(self, item: tuple[Resource, str]) -> Object:
+        found = self._store.find(self._key(item))
+        if found is None:
+            raise KeyError(item)
+        return found
+
+    def __setitem__(self, item: tuple[Resource, str], obj: Object) -> None:
+        self._store.put(Key(item[0], obj["metadata"].get("namespace") or "", item[1]), obj)
+
+    def __delitem__(self, item: tuple[Resource, str]) -> None:
+        self._store.remove(self._key(item))
+
+    def __iter__(self) -> Iterator[tuple[Resource, str]]:
+        return iter([(key.resource, key.name) for key in self._store.all_keys()])
+
+    def __len__(self) -> int:
+        return len(self._store.all_keys())
+
+    def _key(self, item: tuple[Resource, str]) -> Key:
+        resource, name = item
+        keys = (Key(resource, namespace, name) for namespace in ("default", ""))
+        found = next((key for key in keys if self._store.find(key) is not None), None)
+        return found or next(
+            (key for key in self._store.all_keys() if (key.resource, key.name) == item),
+            Key(resource, "", name),
+        )
 
 
 def written_by(manager: str) -> list[Object]:

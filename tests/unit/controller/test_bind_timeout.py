@@ -9,6 +9,7 @@ import pytest
 
 from controller.cache.claims import MANAGER, given_up
 from controller.queue.bind_clock import BINDING_LIMIT, UNUSED_LIMIT
+from dra_driver.kube.api import ServerVersion
 from dra_driver.kube.errors import Conflict, Unavailable
 from dra_driver.kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, RESOURCE_CLAIMS, Resource
 from dra_driver.model.claims.claim import Object, allocation
@@ -200,7 +201,7 @@ def test_late_volumes_are_waited_for_where_no_node_is_nominated(
     minor: int, *, is_kept: bool
 ) -> None:
     world = World(pool("a", [device("whole", 0)]))
-    world.api.minor = minor
+    world.api.release = ServerVersion(1, minor)
     world.put_unseen(PERSISTENT_VOLUME_CLAIMS, volume_claim())
     put(world, "first", volumes=VOLUMES)
     world.run_until_idle()

@@ -16,12 +16,11 @@ from tests.unit.controller.world import World, pod
 def test_a_conflict_reads_the_claim_again_and_tries_again() -> None:
     world = World()
     world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
-    world.api.write_errors = [Conflict("changed", status=409)]
     changed = copy.deepcopy(claim("c"))
     changed["metadata"]["labels"] = {"changed": "meanwhile"}
+    world.put_unseen(RESOURCE_CLAIMS, changed)
+    world.put(PODS, pod("p", "c"))
     assert world.run_until_idle() == ["c"]
-    world.api.store(RESOURCE_CLAIMS, changed)
     assert world.after(1.0) == ["c", "c status"]
 
 

@@ -67,7 +67,7 @@ def test_it_is_not_read_while_nothing_can_be_had() -> None:
 
 def test_a_pod_that_was_bound_meanwhile_is_served_on_its_node() -> None:
     world = released()
-    world.api.store(PODS, pod("p", "c", nodeName="a"))  # the watch has not delivered it yet
+    world.api.put(PODS, pod("p", "c", nodeName="a"))  # the watch has not delivered it yet
     world.after(QUIET)
     assert world.node_of("c") == "a"
 
@@ -93,7 +93,7 @@ def test_a_pod_that_went_meanwhile_gets_nothing(how: str) -> None:
     for name in "pq":
         other = pod(name, "c")
         other["metadata"]["uid"] = f"another-{name}"
-        world.api.store(PODS, other)
+        world.api.put(PODS, other)
         if how == "deleted":
             del world.api.live[PODS, name]
     assert world.after(QUIET) == []
@@ -132,6 +132,6 @@ def test_it_is_read_before_each_try() -> None:
     world = released()
     world.api.write_errors = [Conflict("changed", status=409)]
     assert world.after(QUIET) == ["c status"]
-    world.api.store(PODS, pod("p", "c", nodeName="a"))  # the watch has not delivered it yet
+    world.api.put(PODS, pod("p", "c", nodeName="a"))  # the watch has not delivered it yet
     world.after(1.0)
     assert world.node_of("c") == "a"

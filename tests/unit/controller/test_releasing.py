@@ -87,7 +87,7 @@ def test_a_reservation_in_the_meantime_is_a_conflict_and_wins() -> None:
     world.remove(PODS, "p")
     world.api.write_errors = [Conflict("reserved", status=409)]
     live = reserved(world.claim("c"), "q")
-    world.api.store(RESOURCE_CLAIMS, live)
+    world.api.put(RESOURCE_CLAIMS, live)
     world.run_until_idle()
     world.after(60.0)
     assert allocation(world.claim("c")) is not None

@@ -7,14 +7,13 @@ written only after the other one has taken over.
 
 from __future__ import annotations
 
-import copy
 import random
 
 from controller.queue.event_queue import ResourceEvent
 from dra_driver.kube.api import Change
-from dra_driver.kube.errors import Conflict, NotFound
-from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
-from dra_driver.model.claims.claim import Object, results
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
+from dra_driver.model.claims.claim import results
+from tests.fake_api.store import Entry, copied
 from tests.unit.controller.allocator.build import claim, device, pool
 from tests.unit.controller.fake_api import FakeApi
 from tests.unit.controller.world import World, pod
@@ -23,32 +22,14 @@ CARDS, PODS_IN_ALL = 3, 8
 
 
 class Server(FakeApi):
-    """Refuses a write over another version than the present one, and logs every change."""
+    """The server of both, and every change of it."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.log: list[ResourceEvent] = []
-
-    def replace(self, resource: Resource, body: Object, *, subresource: str = "") -> Object:
-        name = body["metadata"]["name"]
-        live = self.live.get((resource, name))
-        if live is None:
-            raise NotFound("gone", status=404)
-        if live["metadata"]["resourceVersion"] != body["metadata"]["resourceVersion"]:
-            raise Conflict("changed", status=409)
-        merged = live | ({"status": body["status"]} if subresource else {})
-        if not subresource:
-            merged |= {"metadata": body["metadata"]}
-        return super().replace(resource, merged, subresource=subresource)
-
-    def store(self, resource: Resource, obj: Object) -> Object:
-        stored = super().store(resource, copy.deepcopy(obj))
-        self.log.append(ResourceEvent(resource, Change.MODIFIED, copy.deepcopy(stored)))
-        return stored
+    @property
+    def log(self) -> list[Entry]:
+        return self.store.after(self.store.oldest)
 
     def delete_pod(self, name: str) -> None:
-        gone = self.live.pop((PODS, name))
-        self.log.append(ResourceEvent(PODS, Change.DELETED, gone))
+        self.remove(PODS, name, "default")
 
 
 class Replica(World):
@@ -64,8 +45,10 @@ class Replica(World):
         self._delivered = len(self._server.log)
 
     def receive(self, count: int) -> None:
-        for event in self._server.log[self._delivered :][:count]:
-            self.events.put(event)
+        for each in self._server.log[self._delivered :][:count]:
+            change = Change.DELETED if each.new is None else Change.MODIFIED
+            seen = copied(each.new or each.old or {})
+            self.events.put(ResourceEvent(each.key.resource, change, seen))
             self._delivered += 1
 
 

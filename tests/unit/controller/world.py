@@ -163,7 +163,7 @@ class World:
             (PODS, []),
         ):
             if resource in listed:
-                listed_ones = [self.api.store(resource, _with_uid(each)) for each in items]
+                listed_ones = [self.api.put(resource, _with_uid(each)) for each in items]
                 self.events.put(Replaced(resource, [self._seen(resource, e) for e in listed_ones]))
         self.worker.run_once(0)  # it leads, and begins its term
 
@@ -189,7 +189,7 @@ class World:
 
     def put_unseen(self, resource: Resource, obj: Object) -> Object:
         """Someone created or changed the object, and the watch has not delivered it yet."""
-        return self.api.store(resource, _with_uid(obj))
+        return self.api.put(resource, _with_uid(obj))
 
     def remove(self, resource: Resource, name: str) -> None:
         gone = self.api.live.pop((resource, name))

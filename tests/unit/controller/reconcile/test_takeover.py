@@ -101,12 +101,12 @@ def test_each_term_begins_once() -> None:
 
 def test_a_conflict_reads_the_claim_and_marks_it_unless_it_is_allocated() -> None:
     world = following(pool("a", [device("whole", 0)]))
-    world.put(RESOURCE_CLAIMS, claim("d"))
+    world.put(RESOURCE_CLAIMS, claim("b"))
     world.put(RESOURCE_CLAIMS, claim("c"))
     world.put(PODS, pod("p", "c"))
     world.api.write_errors = [Conflict("changed", status=409)]
     world.api.before_error = lambda: world.put_unseen(
-        RESOURCE_CLAIMS, allocated("d", "a", "whole-0000-00-00-0")
+        RESOURCE_CLAIMS, allocated("b", "a", "whole-0000-00-00-0")
     )
     world.lead("2")
     world.run_until_idle()
@@ -232,7 +232,7 @@ def test_of_many_claims_only_those_are_read_that_differ_from_the_cache() -> None
     held = allocated("x", "a", "whole-0000-00-00-0")
     for number in range(MANY):
         named = {"name": f"x{number}", "uid": f"uid-x{number}"}
-        world.api.store(RESOURCE_CLAIMS, held | {"metadata": held["metadata"] | named})
+        world.api.put(RESOURCE_CLAIMS, held | {"metadata": held["metadata"] | named})
     listed = [each for (kind, _), each in world.api.live.items() if kind is RESOURCE_CLAIMS]
     world.events.put(Replaced(RESOURCE_CLAIMS, listed))
     for name in ("known", "replaced"):

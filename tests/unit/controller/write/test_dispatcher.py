@@ -248,7 +248,7 @@ def test_stop_waits_for_commands_in_flight_but_not_for_ever() -> None:
     found = claim("c")
     api = FakeApi()
     found["metadata"]["uid"] = "uid"
-    api.store(RESOURCE_CLAIMS, found)
+    api.put(RESOURCE_CLAIMS, found)
     api.before_error = answer.wait
     api.write_errors = [Unavailable("no answer")]
     events = EventQueue()

@@ -34,6 +34,11 @@ def volume(**metadata: Any) -> Object:
     return {"metadata": {"name": "v", **metadata}, "spec": {}}
 
 
+def volume_claim(name: str) -> Object:
+    """Of the volume `v`."""
+    return volume(namespace="default", name=name) | {"spec": {"volumeName": "v"}}
+
+
 def zoned(volumes: int = 1) -> World:
     """Nodes in two zones, a volume in zone b, and pods that wait for it to be read."""
     world = World()
@@ -42,7 +47,10 @@ def zoned(volumes: int = 1) -> World:
         made["metadata"]["labels"] = {"zone": name}
         world.put(NODES, made)
     world.put_unseen(PERSISTENT_VOLUMES, volume() | {"spec": {"nodeAffinity": {"required": IN_B}}})
-    world.put_unseen(PERSISTENT_VOLUME_CLAIMS, volume(name="data") | {"spec": {"volumeName": "v"}})
+    world.put_unseen(
+        PERSISTENT_VOLUME_CLAIMS,
+        volume_claim("data"),
+    )
     for number in range(volumes):
         world.put(RESOURCE_CLAIMS, claim(f"c{number}"))
         world.put(PODS, pod(f"p{number}", f"c{number}", volumes=BY_CLAIM))
@@ -173,14 +181,17 @@ def test_selectors(
 ) -> None:
     world = World()
     world.put_unseen(PERSISTENT_VOLUMES, bound)
-    world.put_unseen(PERSISTENT_VOLUME_CLAIMS, volume(name=name) | {"spec": {"volumeName": "v"}})
+    world.put_unseen(
+        PERSISTENT_VOLUME_CLAIMS,
+        volume_claim(name),
+    )
     found = read_volumes(cast("Api", world.api), pod("p", volumes=volumes))
     assert list(found.selectors) == selectors
 
 
 def test_an_unbound_claim_ties_to_nothing() -> None:
     world = World()
-    world.put_unseen(PERSISTENT_VOLUME_CLAIMS, volume(name="data"))
+    world.put_unseen(PERSISTENT_VOLUME_CLAIMS, volume(namespace="default", name="data"))
     found = read_volumes(cast("Api", world.api), pod("p", volumes=BY_CLAIM))
     assert found == PodVolumes(are_unbound=True)
 
