@@ -296,7 +296,7 @@ class FakeApi:
 
     def _new_uid(self) -> str:
         """One that no object of this server has had, and the same in each run."""
-        return str(uuid.UUID(int=self.store.version + 1))
+        return str(uuid.uuid5(uuid.NAMESPACE_OID, str(self.store.version + 1)))
 
     def _stored(self, key: Key) -> Object:
         found = self.store.find(key)

@@ -4,60 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import cast
+from typing import Any, Final
 
 from controller.leaderelection.fence import Fence
 from controller.leaderelection.leader import LeaderElector, LeaseTimes
-from dra_driver.kube.api import Api
-from dra_driver.kube.errors import Conflict, NotFound, Unavailable
-from dra_driver.kube.resources import Resource
+from dra_driver.kube.errors import Unavailable
+from dra_driver.kube.resources import LEASES
 from dra_driver.model.claims.claim import Object
+from tests.fake_api.api import FakeApi
+from tests.fake_api.faults import Call
+from tests.fake_api.store import Key
+
+_KEY: Final = Key(LEASES, "default", "lease")
 
 
-class Leases:
-    """One lease, with the resourceVersion's rule; `away` refuses everything."""
+class Leases(FakeApi):
+    """A server with one lease; `away` it answers nothing."""
 
     def __init__(self) -> None:
-        self.lease: Object | None = None
+        super().__init__()
         self.away = False
-        self.made = 0
 
-    def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
-        self._answer()
-        if self.lease is None:
-            raise NotFound("no lease", status=404)
-        return self.lease
+    @property
+    def lease(self) -> Object:
+        found = self.store.find(_KEY)
+        assert found is not None
+        return found
 
-    def create(self, resource: Resource, body: Object, *, dry_run: bool = False) -> Object:
-        self._answer()
-        assert self.lease is None
-        self.made += 1
-        self.lease = body | {
-            "metadata": body["metadata"] | {"resourceVersion": "1", "uid": f"{self.made}-uid"}
-        }
-        return self.lease
-
-    def replace(self, resource: Resource, body: Object, *, subresource: str = "") -> Object:
-        self._answer()
-        assert self.lease is not None
-        version = self.lease["metadata"]["resourceVersion"]
-        if body["metadata"]["resourceVersion"] != version:
-            raise Conflict("changed", status=409)
-        metadata = body["metadata"] | {"resourceVersion": str(int(version) + 1)}
-        self.lease = body | {"metadata": metadata}
-        return self.lease
+    def delete_lease(self) -> None:
+        self.store.remove(_KEY)
 
     def holder(self) -> str:
-        assert self.lease is not None
         return str(self.lease["spec"]["holderIdentity"])
 
     def annotations(self) -> Object:
-        assert self.lease is not None
         return self.lease["metadata"].get("annotations") or {}
 
-    def _answer(self) -> None:
+    def _begin(self, verb: str, *of: Any, **how: Any) -> Call:
         if self.away:
             raise Unavailable("no answer")
+        return super()._begin(verb, *of, **how)
 
 
 TIMES = LeaseTimes(duration=15.0, renew_deadline=10.0, retry=2.0)
@@ -77,7 +63,7 @@ class Replica:
         self.leading = 0
         self.fence = Fence(lambda: self.time)
         self.elector = LeaderElector(
-            cast("Api", leases),
+            leases,
             self.fence,
             namespace="default",
             name="lease",

@@ -10,7 +10,7 @@ import pytest
 from controller.leaderelection.fence import NotLeader
 from controller.leaderelection.leader import LeaseTimes
 from dra_driver.kube.errors import Conflict, Unavailable
-from dra_driver.kube.resources import Resource
+from dra_driver.kube.resources import LEASES, Resource
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import ALLOCATOR_SCHEDULER, ANNOTATION_ALLOCATOR
 from tests.unit.controller.leaderelection.replica import Leases, Replica
@@ -23,7 +23,6 @@ def test_the_first_one_leads_and_renews() -> None:
     assert first.after(2)
     assert first.leading == 1
     assert leases.holder() == "a"
-    assert leases.lease is not None
     assert leases.lease["spec"]["leaseTransitions"] == 1
 
 
@@ -32,7 +31,7 @@ def test_the_lease_says_that_kube_scheduler_allocates_once_the_previous_leader_i
     old = Replica(leases, "old")
     assert old.after(0)
     old.elector.release()
-    fenced = "1.1-uid"  # an earlier term, from before another replica led
+    fenced = old.fence.term  # an earlier term, from before another replica led
     new = Replica(leases, "new", fenced_term=lambda: fenced)
     for _ in range(2):
         assert new.after(2)
@@ -50,9 +49,9 @@ def test_a_lease_for_ever_ends() -> None:
     """Whoever had the controller's token once could otherwise stop allocation for good."""
     leases = Leases()
     Replica(leases, "thief").after(0)
-    assert leases.lease is not None
     last = 2**31 - 1  # both are an int32
-    leases.lease["spec"] |= {"leaseDurationSeconds": last, "leaseTransitions": last}
+    spec = leases.lease["spec"] | {"leaseDurationSeconds": last, "leaseTransitions": last}
+    leases.put(LEASES, leases.lease | {"spec": spec})
     replica = Replica(leases, "a")
     assert not replica.after(0)
     assert not replica.after(599)
@@ -120,7 +119,7 @@ def test_a_deleted_lease_makes_no_second_leader() -> None:
     first, second = Replica(leases, "a"), Replica(leases, "b")
     first.after(0)
     second.after(0)
-    leases.lease = None
+    leases.delete_lease()
     assert not second.after(2)
     assert first.after(2)
     assert leases.holder() == "a"
@@ -131,7 +130,7 @@ def test_a_deleted_lease_of_a_leader_that_ended_is_created_after_its_duration() 
     Replica(leases, "a").after(0)
     second = Replica(leases, "b")
     second.after(0)
-    leases.lease = None
+    leases.delete_lease()
     assert not second.after(14.9)
     assert second.after(0.1)
     assert leases.holder() == "b"
@@ -242,7 +241,7 @@ def test_each_term_has_a_name_of_its_own() -> None:
     again = Replica(leases, "b")  # the process ended, and another has its name
     again.after(0)
     terms.append(again.fence.term)
-    leases.lease = None
+    leases.delete_lease()
     again.after(1)
     terms.append(again.fence.term)
     assert len(set(terms)) == 4

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Final
 
 import pytest
 
@@ -12,36 +12,33 @@ from controller.legacy_resources.decision_cache import TRANSLATE, DecisionCache
 from controller.legacy_resources.foreign_resources import ForeignResources
 from controller.legacy_resources.publisher import LEFT, TRANSLATED, DecisionPublisher
 from controller.own_pod import OwnPod
-from dra_driver.kube.api import Api, Change
-from dra_driver.kube.errors import NotFound
-from dra_driver.kube.resources import PODS, SERVICE_ACCOUNTS, Resource
+from dra_driver.kube.api import Change
+from dra_driver.kube.resources import PODS, SERVICE_ACCOUNTS
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import RESOURCE_SHARED
+from tests.fake_api.api import FakeApi
 from tests.unit.agent.recorder import ListRecorder
 from tests.unit.controller.legacy_resources.test_decision import node
 
+NAMESPACE: Final = "gcu"
+ACCOUNT: Object = {"metadata": {"name": "limits", "namespace": NAMESPACE}}
 
-class Accounts:
-    """Plays `Api` with the chart's ServiceAccount, unless it is `missing`."""
+
+class Accounts(FakeApi):
+    """A server with the chart's ServiceAccount, and the pod of the controller."""
 
     def __init__(self) -> None:
-        self.stored: Object = {"metadata": {"name": "limits"}}
-        self.missing = False
-        self.writes = 0
+        pod = {"metadata": {"name": "controller-1", "namespace": NAMESPACE}}
+        super().__init__((SERVICE_ACCOUNTS, ACCOUNT), (PODS, pod))
 
-    def patch(self, resource: Resource, name: str, patch: Object, *, namespace: str) -> Object:
-        assert (resource, name, namespace) == (SERVICE_ACCOUNTS, "limits", "gcu")
-        if self.missing:
-            raise NotFound("serviceaccounts limits not found")
-        self.writes += 1
-        before = self.stored["metadata"]
-        annotations = before.get("annotations", {}) | patch["metadata"]["annotations"]
-        self.stored = {"metadata": before | {"annotations": annotations}}
-        return self.stored
+    @property
+    def account(self) -> Object:
+        [found] = self.all(SERVICE_ACCOUNTS)
+        return found
 
-    def get(self, resource: Resource, name: str, *, namespace: str) -> Object:
-        assert (resource, namespace) == (PODS, "gcu")
-        return {"metadata": {"name": name, "namespace": namespace, "uid": "u"}}
+    @property
+    def writes(self) -> int:
+        return sum(each.verb == "patch" for each in self.faults.calls)
 
 
 class Rig:
@@ -55,13 +52,12 @@ class Rig:
         self.recorder = ListRecorder()
         self.foreign = ForeignResources()
         self.cache = DecisionCache()
-        api = cast("Api", self.api)
         self.publisher = DecisionPublisher(
-            api,
+            self.api,
             self.fence,
             self.recorder,
-            OwnPod(api, namespace="gcu", name="controller-1"),
-            namespace="gcu",
+            OwnPod(self.api, namespace=NAMESPACE, name="controller-1"),
+            namespace=NAMESPACE,
             name="limits",
             foreign=self.foreign,
             cache=self.cache,
@@ -71,7 +67,7 @@ class Rig:
 
     def listed(self, *nodes: Object) -> None:
         self.foreign.on_replace(nodes)
-        self.cache.on_replace([self.api.stored])
+        self.cache.on_replace([self.api.account])
 
     def run_at(self, now: float) -> None:
         self.now = now
@@ -79,7 +75,7 @@ class Rig:
 
     @property
     def translate(self) -> str | None:
-        value: str | None = self.api.stored["metadata"].get("annotations", {}).get(TRANSLATE)
+        value: str | None = self.api.account["metadata"].get("annotations", {}).get(TRANSLATE)
         return value
 
     @property
@@ -120,7 +116,7 @@ def test_both_ways_while_it_runs() -> None:
 def test_nothing_is_decided_before_all_is_read() -> None:
     rig = Rig()
     rig.run_at(0)
-    rig.cache.on_replace([rig.api.stored])
+    rig.cache.on_replace([rig.api.account])
     rig.run_at(1)
     rig.foreign.on_replace([])
     rig.run_at(2)
@@ -137,7 +133,8 @@ def test_a_replica_that_does_not_lead_writes_nothing() -> None:
 
 def test_a_new_leader_says_nothing_again() -> None:
     rig = Rig()
-    rig.api.stored["metadata"]["annotations"] = {TRANSLATE: "false"}
+    metadata = ACCOUNT["metadata"] | {"annotations": {TRANSLATE: "false"}}
+    rig.api.put(SERVICE_ACCOUNTS, {"metadata": metadata})
     rig.listed(node({RESOURCE_SHARED: "6"}))
     rig.run_at(0)
     assert rig.translate == "false"
@@ -148,8 +145,8 @@ def test_what_somebody_deletes_is_written_again() -> None:
     rig = Rig()
     rig.listed(node())
     rig.run_at(0)
-    rig.api.stored = {"metadata": {"name": "limits"}}
-    rig.cache.on_event(Change.MODIFIED, rig.api.stored)
+    rig.api.put(SERVICE_ACCOUNTS, ACCOUNT)
+    rig.cache.on_event(Change.MODIFIED, rig.api.account)
     rig.run_at(1)
     assert rig.translate == "true"
 
@@ -158,12 +155,12 @@ def test_without_the_service_account_it_tries_again_from_time_to_time(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     rig = Rig()
-    rig.api.missing = True
     rig.listed(node())
+    rig.api.remove(SERVICE_ACCOUNTS, "limits", NAMESPACE)
     for now in range(20):
         rig.run_at(now)
     assert caplog.text.count("ServiceAccount gcu/limits cannot be written") == 2
     assert rig.reasons == []
-    rig.api.missing = False
+    rig.api.put(SERVICE_ACCOUNTS, ACCOUNT)
     rig.run_at(20)
     assert rig.reasons == [TRANSLATED]
