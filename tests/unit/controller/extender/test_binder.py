@@ -12,7 +12,7 @@ from controller.extender.cache import ExtenderCache
 from controller.extender.decide import filter_nodes
 from controller.extender.wire import BindArgs
 from dra_driver.kube.errors import Conflict, Unavailable
-from dra_driver.kube.resources import Resource
+from dra_driver.kube.resources import PODS, Resource
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import GcuError, Refused
 from tests.unit.controller.extender.api import PodApi
@@ -29,7 +29,7 @@ class World:
         self.api = PodApi(*pods)
         self.view: ExtenderCache = view(node("n", card(1)), node("m", card(2)))
         self.binder = Binder(
-            self.api.api(),
+            self.api,
             self.view,
             threading.Lock(),
             Policy(),
@@ -169,7 +169,7 @@ def test_a_pod_that_is_bound_once_more_while_it_is_looked_at_counts(
 def test_a_pod_that_was_deleted_meanwhile_counts_no_longer() -> None:
     world = World(FOUR)
     world.bind()
-    del world.api.pods["a"]
+    world.api.remove(PODS, "a", "default")
     world.now += 61
     world.binder.resolve_uncertain()
     assert world.has_room_for(6)

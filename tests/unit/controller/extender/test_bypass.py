@@ -19,7 +19,7 @@ def bound(name: str, cards: str = "", phase: str = "Running") -> Object:
 
 def reporter(*pods: Object) -> tuple[BypassReporter, ListRecorder]:
     recorder = ListRecorder()
-    own_pod = OwnPod(PodApi().api(), namespace="driver", name="controller-1")
+    own_pod = OwnPod(PodApi(), namespace="driver", name="controller-1")
     found = view(node("n", card(1)), *pods)
     return BypassReporter(found, threading.Lock(), recorder, own_pod), recorder
 
@@ -32,7 +32,7 @@ def test_pods_that_it_has_placed_or_that_have_ended_are_well() -> None:
 
 def test_pods_on_nodes_of_another_device_plugin_do_not_count() -> None:
     recorder = ListRecorder()
-    own_pod = OwnPod(PodApi().api(), namespace="driver", name="controller-1")
+    own_pod = OwnPod(PodApi(), namespace="driver", name="controller-1")
     found = view({"metadata": {"name": "n"}}, bound("a"))
     made = BypassReporter(found, threading.Lock(), recorder, own_pod)
     made.check()

@@ -26,7 +26,7 @@ class World:
         self.places: set[str] = set()
         self.request = 0
         self.waiting = RetryQueue(
-            self.api.api(), fits=self.fits, clock=lambda: self.now, now_ns=lambda: 7
+            self.api, fits=self.fits, clock=lambda: self.now, now_ns=lambda: 7
         )
 
     def fits(self, pod: Object, nodes: Collection[str] | None) -> bool:

@@ -34,7 +34,7 @@ class World:
         self.registry = CollectorRegistry()
         self.api = PodApi(SMALL, LARGE)
         self.recorder = ListRecorder()
-        api = self.api.api()
+        api = self.api
         found = self.found = view(node("n", card(1)), node("m", card(1), card(2)))
         self.waiting = RetryQueue(api, fits=lambda *_: False, clock=lambda: 0.0, now_ns=lambda: 0)
         metrics = Metrics(self.registry)
@@ -79,7 +79,7 @@ def test_filter_prioritize_and_bind(world: World) -> None:
     assert world.call("prioritize", **asked) == scores
     bind = {"PodNamespace": "default", "PodName": "small", "PodUID": "uid-small", "Node": "n"}
     assert world.call("bind", **bind) == {"Error": ""}
-    assert world.api.pods["small"]["spec"]["nodeName"] == "n"
+    assert world.api.pod("small")["spec"]["nodeName"] == "n"
     assert world.calls("bind", "served") == 1
     assert len(world.waiting) == 0
 

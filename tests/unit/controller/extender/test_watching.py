@@ -36,10 +36,10 @@ class World:
         self.cache = ExtenderCache()
         self.registry = CollectorRegistry()
         self.waiting = RetryQueue(
-            PodApi().api(), fits=lambda *_: False, clock=lambda: 0.0, now_ns=lambda: 0
+            PodApi(), fits=lambda *_: False, clock=lambda: 0.0, now_ns=lambda: 0
         )
         self.api = PodApi()
-        annotator = AssignmentAnnotator(self.api.api(), self.cache.cards, clock=lambda: 0.0)
+        annotator = AssignmentAnnotator(self.api, self.cache.cards, clock=lambda: 0.0)
         self.write_due = annotator.write_due
         self.nodes = NodeHandler(self.cache, lock, annotator)
         self.refusals = AdmissionBackoff(Metrics(self.registry).refused_by_node, lambda: 0.0)

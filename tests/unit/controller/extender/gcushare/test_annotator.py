@@ -23,7 +23,7 @@ class World:
         self.api = PodApi()
         self.cards: list[NodeCard] = [TOLD]
         self.assignments = AssignmentAnnotator(
-            self.api.api(), lambda _node: self.cards, clock=lambda: self.now
+            self.api, lambda _node: self.cards, clock=lambda: self.now
         )
 
     def write_due(self) -> int:
