@@ -91,8 +91,8 @@ soak-allocate: ## the agent's pod killed at every moment of Allocate on a cluste
 	@GCU_KILLS=all $(PY) -m pytest tests/e2e/test_without_dra_kills.py
 
 .PHONY: soak-histories
-soak-histories: ## 200,000 random histories of a node, of seeds never played before (an hour)
-	@GCU_HISTORIES=200000 GCU_SEED=$$(date +%s)000 $(PY) -m pytest --numprocesses auto tests/property/test_node.py
+soak-histories: ## 200,000 random histories of a node and all other random cases, of seeds never played before (hours)
+	@GCU_CASES=all GCU_SEED=$$(date +%s)000 $(PY) -m pytest --numprocesses auto tests/property
 
 .PHONY: soak-memory
 soak-memory: ## the agent's memory over a million prepares and unprepares [CYCLES=1000000] (root; an hour)

@@ -25,7 +25,7 @@ def play(seeds: Iterable[int]) -> None:
                 past = "\n".join(history.told)
                 raise AssertionError(
                     f"{error!r} after\n{past}\n"
-                    f"again: GCU_SEED={seed} GCU_HISTORIES=1 pytest tests/property/test_node.py"
+                    f"again: GCU_SEED={seed} GCU_CASES=1 pytest tests/property/test_node.py"
                 ) from error
             shutil.rmtree(folder / str(seed))
 
