@@ -66,7 +66,7 @@ def many_selectors(number: int) -> Requests:
 
 
 def many_alternatives(number: int) -> Requests:
-    """32 requests of 8 alternatives each, on 300 nodes."""
+    """32 requests of 8 alternatives each."""
     del number
     return [
         {
@@ -167,7 +167,7 @@ ATTACKS = {
     "literal patterns": Attack(literal_patterns, claims=50, pods=50, nodes=4),
     "built patterns": Attack(built_patterns, claims=50, pods=50, nodes=4),
     "many selectors": Attack(many_selectors, claims=2, pods=50, nodes=4),
-    "many alternatives": Attack(many_alternatives, claims=200, pods=200, nodes=300),
+    "many alternatives": Attack(many_alternatives, claims=60, pods=60, nodes=100),
 }
 
 
