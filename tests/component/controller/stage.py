@@ -209,7 +209,8 @@ class Stage:
         """Return when an event about the object has these words, and is of that reason."""
         self.wait(
             lambda: any(words in each and reason in each for each in self.events_about(name)),
-            f"an event about {name} with {words!r}, and not {self.events_about(name)}",
+            f"an event about {name} with {words!r}",
+            seen=lambda: self.events_about(name),
         )
 
     def writes_to(self, *names: str, since: int = 0) -> list[Object]:
@@ -222,13 +223,16 @@ class Stage:
             if each.key in keys and each.new is not None
         ]
 
-    def wait(self, predicate: Callable[[], T], what: str) -> T:
-        """Return what it gives, once that is true. It is asked again with each change."""
+    def wait(
+        self, predicate: Callable[[], T], what: str, *, seen: Callable[[], object] = lambda: ""
+    ) -> T:
+        """Return what it gives, once that is true. It is asked again with each change. `seen` is
+        told where it never is."""
         end = time.monotonic() + PATIENCE
         with self.api.store.changed:
             while not (found := predicate()):
                 left = end - time.monotonic()
-                assert left > 0, f"no {what}"
+                assert left > 0, f"no {what} {seen()}"
                 self.api.store.changed.wait(min(left, 0.05))
         return found
 

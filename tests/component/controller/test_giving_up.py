@@ -147,7 +147,7 @@ def test_a_card_of_a_lost_node_is_held_until_its_pod_is_gone(
     ending = stage.pod("user")
     stage.put_pod(ending | {"metadata": ending["metadata"] | {"deletionTimestamp": "2026"}})
     stage.start("other")
-    stage.told("other", "1 not ready")
+    stage.told("other", "GcuAllocationFailed")
     stage.set_ready(node, "True")
     stage.stays(lambda: not stage.is_allocated("other"), 0.3, "held")
     stage.end("user")

@@ -7,70 +7,54 @@ import time
 from collections.abc import Callable
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
 
 from controller.extender.extender import Extender
 from controller.settings import ControllerSettings
-from dra_driver.kube.api import Api, Listing
+from dra_driver.kube.api import Listing
 from dra_driver.kube.errors import Unavailable
-from dra_driver.kube.resources import LEASES, NODES, PODS, Resource
+from dra_driver.kube.resources import NODES, PODS, Resource
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.card_kind import CardKind
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.mode import Mode
 from tests.cluster.pki import Authority
+from tests.fake_api.api import FakeApi
 from tests.unit.controller.extender.build import SHARED, address, card, hold, node, pod
-from tests.unit.kube.fakes import FakeWatch
+
+HOLDER = pod("a", {SHARED: 4}, on="n", cards=str(address(1)))
 
 
-class SmallCluster:
-    """One node, one pod that has slices there, and the lease; `away` makes every list of pods fail.
-    `told` has the annotations that the pod was given."""
+class SmallCluster(FakeApi):
+    """One node, and one pod that has slices there; `away` makes every list of pods fail, and
+    `lists` counts them, without those of agents."""
 
     def __init__(self) -> None:
+        super().__init__((NODES, node("n", card(1, Mode.SHARED, hold("a", 4)))), (PODS, HOLDER))
         self.away = False
         self.after_list: Callable[[], object] = lambda: None
-        self.lease: Object | None = None
         self.lists = 0
-        self.told: Object = {}
 
-    def list(self, resource: Resource, **selectors: str) -> Listing:
-        if selectors.get("label_selector"):
-            return Listing((), "1")  # no agents
-        if resource is NODES:
-            return Listing((node("n", card(1, Mode.SHARED, hold("a", 4))),), "1")
-        assert resource is PODS
+    @property
+    def told(self) -> Object:
+        """The annotations that the pod was given."""
+        [found] = self.all(PODS)
+        annotations: Object = found["metadata"]["annotations"]
+        given = annotations.keys() - HOLDER["metadata"]["annotations"].keys()
+        return {key: annotations[key] for key in given}
+
+    def list(self, resource: Resource, *, label_selector: str = "", **how: Any) -> Listing:
+        if resource != PODS or label_selector:
+            return super().list(resource, label_selector=label_selector, **how)
         self.lists += 1
         if self.away:
             raise Unavailable("the API server did not answer")
-        listing = Listing((pod("a", {SHARED: 4}, on="n", cards=str(address(1))),), "1")
+        listing = super().list(resource, **how)
         self.after_list()
         return listing
-
-    def watch(self, _resource: Resource, **_more: object) -> FakeWatch:
-        return FakeWatch((), stays=True)
-
-    def get(self, resource: Resource, _name: str, **_more: object) -> Object:
-        assert resource is LEASES
-        if self.lease is None:
-            return self._store({"spec": {}}, "1")
-        return self.lease
-
-    def replace(self, _resource: Resource, body: Object, **_more: object) -> Object:
-        version = str(int(body["metadata"]["resourceVersion"]) + 1)
-        return self._store(body, version)
-
-    def patch(self, resource: Resource, name: str, body: Object, **_more: object) -> Object:
-        assert (resource, name) == (PODS, "a")
-        self.told |= body["metadata"]["annotations"]
-        return {}
-
-    def _store(self, body: Object, version: str) -> Object:
-        self.lease = {**body, "metadata": {"uid": "lease-uid", "resourceVersion": version}}
-        return self.lease
 
 
 @pytest.fixture
@@ -85,8 +69,8 @@ def settings(tmp_path: Path) -> ControllerSettings:
     )
 
 
-def made(settings: ControllerSettings, cluster: object) -> Extender:
-    return Extender(settings, cast("Api", cluster), CollectorRegistry(), identity="one")
+def made(settings: ControllerSettings, cluster: SmallCluster) -> Extender:
+    return Extender(settings, cluster, CollectorRegistry(), identity="one")
 
 
 def within(seconds: float, holds: Callable[[], Any]) -> bool:
