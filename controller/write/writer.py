@@ -27,7 +27,14 @@ from controller.write.commands import (
 )
 from controller.write.volumes import PodVolumes, read_volumes
 from dra_driver.kube.api import NOTHING, ObjectApi, PatchType, ServerVersion
-from dra_driver.kube.errors import AlreadyExists, Conflict, KubeError, NotFound, Unavailable
+from dra_driver.kube.errors import (
+    AlreadyExists,
+    Conflict,
+    Invalid,
+    KubeError,
+    NotFound,
+    Unavailable,
+)
 from dra_driver.kube.preflight import nominates_before_binding
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Resource
 from dra_driver.model.claims.claim import ClaimRef, Object, allocation, is_in_use, results
@@ -156,8 +163,9 @@ class Writer:
             return replace(answer, error=error)
 
     def _lift_gate(self, pod: Object) -> Object | None:
-        """Returns None if the pod is gone. Raises Conflict where the server, or an admission
-        webhook, answers so although the pod is there."""
+        """Returns None if the pod is gone, be there another one of its name, which the server tells
+        by Invalid: a UID never changes. Raises Conflict and Invalid where the server, or an
+        admission webhook, answers so although the pod is there."""
         metadata = pod["metadata"]
         body = {
             "metadata": {"uid": metadata["uid"]},
@@ -173,7 +181,7 @@ class Writer:
             )
         except NotFound:
             return None
-        except Conflict:
+        except (Conflict, Invalid):
             if self._is_there(pod):
                 raise
             return None
