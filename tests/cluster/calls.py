@@ -7,6 +7,7 @@ each begins and ends with a namespace.
 from __future__ import annotations
 
 import json
+import re
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -50,6 +51,10 @@ _CLUSTER_WIDE: Final = frozenset(
         "DeviceTaintRule",
         "PriorityClass",
         "RuntimeClass",
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionPolicyBinding",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
     }
 )
 _APPLY: Final = "application/apply-patch+yaml"
@@ -108,7 +113,7 @@ class Calls:
         scope = (
             "" if kind in _CLUSTER_WIDE else f"/namespaces/{metadata.get('namespace', 'default')}"
         )
-        plural = f"{kind.lower()}{'es' if kind.endswith('s') else 's'}"
+        plural = re.sub("ys$", "ies", f"{kind.lower()}{'es' if kind.endswith('s') else 's'}")
         path = f"{prefix}{scope}/{plural}/{metadata['name']}"
         fields = {"fieldManager": "tests", "force": "true"}
         self._send(
