@@ -8,16 +8,10 @@ from typing import Any, Final
 
 from dra_driver.kube.api import Change
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.names import (
-    ANNOTATION_CARDS,
-    RESOURCE_COUNT,
-    RESOURCE_DRS,
-    RESOURCE_SHARED,
-    RESOURCE_WHOLE,
-    VENDOR_PREFIX,
-)
+from dra_driver.model.devices.plugin_device import RESOURCES
+from dra_driver.model.names import ANNOTATION_CARDS, RESOURCE_COUNT, VENDOR_PREFIX
 
-_OF_THE_AGENT: Final = frozenset({RESOURCE_WHOLE, RESOURCE_SHARED, RESOURCE_DRS})
+_OF_THE_AGENT: Final = frozenset(RESOURCES.values())
 
 
 def foreign_resources(node: Mapping[str, Any]) -> tuple[str, ...]:

@@ -8,26 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, Final
 
 from dra_driver.config.device_config import ISOLATION
+from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.names import (
     ANNOTATION_ISOLATION,
     CLASS_LIMIT_PREFIX,
     DEVICE_CLASSES,
     RESOURCE_CORE,
-    RESOURCE_DRS,
     RESOURCE_MEMORY,
-    RESOURCE_SHARED,
     RESOURCE_WHOLE,
 )
 from dra_driver.model.quantity import parse_quantity
 
 Pod = Mapping[str, Any]
 
-COUNTED: Final = (RESOURCE_WHOLE, RESOURCE_SHARED, RESOURCE_DRS)
+COUNTED: Final = tuple(RESOURCES.values())
 """The vendor's limits, which kubelets count where there is no DRA."""
 
 MEASURES: Final = (RESOURCE_MEMORY, RESOURCE_CORE)
@@ -41,8 +40,17 @@ LIMITS: Final = (
 """All limits that the driver serves in any way."""
 
 _DEFAULT_ISOLATION: Final = "fixed-share"
-_MOST_CORES: Final = 99
-_MOST_MEMORY: Final = 9_999_999
+_RANGES: Final[Mapping[str, tuple[int, str, str]]] = MappingProxyType(
+    {
+        RESOURCE_MEMORY: (9_999_999, "a number of MiB, such as 20480", ""),
+        RESOURCE_CORE: (
+            99,
+            "1 to 99 percent of one card",
+            f"for a whole card, use the limit {RESOURCE_WHOLE}",
+        ),
+    }
+)
+"""The largest amount of a measure, what a measure is, and what to do beyond it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +124,11 @@ def read_ask(pod: Pod, limits: Collection[str] = LIMITS) -> Ask | None:
         )
     annotations = (pod.get("metadata") or {}).get("annotations") or {}
     ask = Ask(ordered, containers, str(annotations.get(ANNOTATION_ISOLATION, _DEFAULT_ISOLATION)))
-    if ask.is_measured:
-        _check_measures(ask)
+    if ask.is_measured and ask.isolation not in ISOLATION:
+        raise Refused(
+            f"the annotation {ANNOTATION_ISOLATION} is fixed-share or best-effort",
+            remedy="no isolation of GCUs lends idle compute, as burst-share does",
+        )
     return ask
 
 
@@ -167,31 +178,14 @@ def _amount(container: str, limit: str, text: object) -> int:
         raise Refused(f"{title} must be greater than or equal to 0, and is {text}")
     if amount.denominator != 1:
         raise Refused(f"{title} must be an integer, and is {text}")
+    most, words, remedy = _RANGES.get(limit, (amount, "", ""))
+    if amount > most:
+        raise Refused(f"{title} is {words}", remedy=remedy)
     return int(amount)
 
 
 def _is_zero(text: object) -> bool:
     try:
-        return parse_quantity(str(text)) == Fraction(0)
+        return parse_quantity(str(text)) == 0
     except InvalidValue:
         return False
-
-
-def _check_measures(ask: Ask) -> None:
-    for container in ask.containers:
-        if container.amounts.get(RESOURCE_CORE, 0) > _MOST_CORES:
-            raise Refused(
-                f"container {container.name}: the limit {RESOURCE_CORE} is 1 to 99 percent of one "
-                "card",
-                remedy=f"for a whole card, use the limit {RESOURCE_WHOLE}",
-            )
-        if container.amounts.get(RESOURCE_MEMORY, 0) > _MOST_MEMORY:
-            raise Refused(f"the limit {RESOURCE_MEMORY} is a number of MiB, such as 20480")
-    if ask.isolation not in ISOLATION:
-        words = " or ".join(sorted(ISOLATION, reverse=True))
-        if ask.isolation == "burst-share":
-            raise Refused(
-                "no isolation of GCUs lends idle compute, which burst-share is",
-                remedy=f"use {words}",
-            )
-        raise Refused(f"the annotation {ANNOTATION_ISOLATION} is {words}")

@@ -15,6 +15,7 @@ from dra_driver.model.names import CLASS_LIMIT_PREFIX as OF_CLASS
 from dra_driver.model.names import (
     CLASS_SHARED,
     LABEL_MADE_FOR_LIMITS,
+    RESOURCE_CORE,
     RESOURCE_DRS,
     RESOURCE_SHARED,
     RESOURCE_WHOLE,
@@ -29,6 +30,7 @@ from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.driver import Driver
 from tests.control_plane.legacy import GCUSHARE, asking, outcome, wait_until_heeded
 from tests.control_plane.objects import template
+from tests.unit.asks.cases import before
 
 pytestmark = pytest.mark.control_plane
 
@@ -84,6 +86,22 @@ def test_a_pod_gets_what_its_limits_say(
     if not limits[0].keys() & {RESOURCE_WHOLE, OF_CLASS + CLASS_SHARED}:
         assert len({each.device for each in held}) == 1
         assert [next(iter(each.consumed.values())) for each in held] == amounts
+
+
+def test_an_init_container_adds_nothing(scene: Scene, controller: ControllerProcess) -> None:
+    """The node has two cards, all of which the pod's container asks for."""
+    scene.machines.add(in_all_modes(1, 2))
+    limits = {RESOURCE_WHOLE: "2"}
+    scene.api.create(PODS, asking(scene.namespace, limits, **before({RESOURCE_WHOLE: "1"})))
+    assert len(held_by(scene, "legacy")) == 2
+
+
+def test_a_limit_of_0_keeps_no_pod_from_a_node(scene: Scene, controller: ControllerProcess) -> None:
+    scene.machines.add(in_all_modes(1))
+    limits = dict.fromkeys((RESOURCE_WHOLE, RESOURCE_CORE, OF_CLASS + CLASS_SHARED), "0")
+    scene.api.create(PODS, asking(scene.namespace, limits))
+    scene.eyes.bound("legacy")
+    assert "resourceClaims" not in scene.eyes.pod("legacy")["spec"]
 
 
 def test_slices_of_two_containers_are_of_one_card(

@@ -22,6 +22,7 @@ from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.driver import Driver, rendered
 from tests.control_plane.legacy import GCUSHARE, asking, wait_until_heeded
+from tests.seed import SEED
 from tests.unit.asks.cases import (
     REFUSED,
     SCHEDULERS,
@@ -81,7 +82,7 @@ def test_refused_in_words(tried: Client, namespace: str, case: Case) -> None:
 
 
 def test_random_pods_get_what_python_gives_them(tried: Client, namespace: str) -> None:
-    draw = random.Random(15)
+    draw = random.Random(SEED)
     for _ in range(100):
         pod = random_pod(draw, namespace)
         made = tried.create(PODS, pod, dry_run=True)

@@ -118,21 +118,15 @@ list.
 
 {{/* The validations of amounts and of the isolation, beside these variables. */}}
 {{- define "gcu.limits.amountsValid" -}}
-- expression: >-
-    !variables.containers.exists(each, [each.resources.limits[?"enflame.com/gcu-core"]].exists(core,
-      core.hasValue() && quantity(core.value()).isGreaterThan(quantity("99"))))
-  message: >-
-    the limit enflame.com/gcu-core is 1 to 99 percent of one card. For a whole card, use the limit enflame.com/gcu.
+{{- $tooMuch := `quantity(each.resources.limits[?"%s"].orValue("0")).isGreaterThan(quantity("%s"))` }}
+{{- $tooMuchCompute := printf $tooMuch "enflame.com/gcu-core" "99" -}}
+- expression: {{ printf "!variables.containers.exists(each, %s)" $tooMuchCompute | quote }}
   messageExpression: >-
-    "container " + variables.containers.filter(each, [each.resources.limits[?"enflame.com/gcu-core"]].exists(core,
-      core.hasValue() && quantity(core.value()).isGreaterThan(quantity("99")))).map(each, each.name).join(", ") +
+    "container " + variables.containers.filter(each, {{ $tooMuchCompute }}).map(each, each.name).join(", ") +
     ": the limit enflame.com/gcu-core is 1 to 99 percent of one card. For a whole card, use the limit enflame.com/gcu."
-- expression: >-
-    !variables.containers.exists(each, [each.resources.limits[?"enflame.com/gcu-memory"]].exists(memory,
-      memory.hasValue() && quantity(memory.value()).isGreaterThan(quantity("9999999"))))
+- expression: {{ printf "!variables.containers.exists(each, %s)" (printf $tooMuch "enflame.com/gcu-memory" "9999999") | quote }}
   message: the limit enflame.com/gcu-memory is a number of MiB, such as 20480.
-- expression: {{ printf "!variables.resources.exists(each, each in %s) || %s != \"burst-share\"" (include "gcu.limits.measures" .) (include "gcu.limits.isolation" .) | quote }}
-  message: no isolation of GCUs lends idle compute, which burst-share is. Use fixed-share or best-effort.
 - expression: {{ printf "!variables.resources.exists(each, each in %s) || %s in [\"fixed-share\", \"best-effort\"]" (include "gcu.limits.measures" .) (include "gcu.limits.isolation" .) | quote }}
-  message: the annotation gcu.enflame.com/isolation is fixed-share or best-effort.
+  message: >-
+    the annotation gcu.enflame.com/isolation is fixed-share or best-effort. No isolation of GCUs lends idle compute, as burst-share does.
 {{- end -}}

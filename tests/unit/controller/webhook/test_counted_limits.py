@@ -22,8 +22,8 @@ from dra_driver.model.names import RESOURCE_CORE as CORE
 from dra_driver.model.names import RESOURCE_DRS as DRS
 from dra_driver.model.names import RESOURCE_MEMORY as MEMORY
 from dra_driver.model.names import RESOURCE_SHARED as SHARED
-from dra_driver.model.names import RESOURCE_WHOLE as WHOLE
 from tests.control_plane.legacy import asking
+from tests.unit.asks.cases import REFUSED_MEASURES, Case
 from tests.unit.controller.extender.build import card, node
 from tests.unit.controller.webhook.patching import admitted, patched
 
@@ -171,30 +171,18 @@ def test_refused_in_words(
         translated(cluster(**nodes), asked, **more)
 
 
-LEFT = {
-    "limits that are counted": [{SHARED: "2"}],
-    "all compute of a card": [{CORE: "100"}],
-    "memory in bytes": [{MEMORY: "20Gi"}],
-    "a part of a percent": [{CORE: "500m"}],
-    "nothing": [{CORE: "0", MEMORY: "0"}],
-    "compute beside slices": [{CORE: "10"}, {SHARED: "1"}],
-    "compute beside a whole card": [{CORE: "10", WHOLE: "1"}],
-}
+@pytest.mark.parametrize("case", REFUSED_MEASURES.values(), ids=REFUSED_MEASURES)
+def test_the_policies_see_what_cannot_be_translated(case: Case) -> None:
+    made = translated(cluster(one=S60), *case.limits, annotations=case.annotations)
+    assert limits_of(made) == case.limits
+    assert ANNOTATION_ASKED not in made["metadata"]["annotations"]
 
 
-@pytest.mark.parametrize("limits", LEFT.values(), ids=LEFT)
-def test_the_policies_see_what_cannot_be_translated(limits: list[dict[str, str]]) -> None:
-    made = translated(cluster(one=S60), *limits)
-    assert limits_of(made) == limits
-    assert ANNOTATION_ASKED not in made["metadata"].get("annotations", {})
-
-
-@pytest.mark.parametrize("isolation", ["burst-share", "none"])
-def test_the_policies_see_another_isolation(isolation: str) -> None:
-    annotations = {ANNOTATION_ISOLATION: isolation}
-    assert limits_of(translated(cluster(one=S60), {CORE: "9"}, annotations=annotations)) == [
-        {CORE: "9"}
-    ]
+def test_others_are_left() -> None:
+    """The kubelet counts them, and skips those of 0."""
+    for limits in ({SHARED: "2"}, {CORE: "0", MEMORY: "0"}):
+        assert limits_of(translated(cluster(one=S60), limits)) == [limits]
+    assert limits_of(translated(cluster(one=S60), {CORE: "10"}, {CORE: "0"}))[1] == {CORE: "0"}
 
 
 def test_an_api_server_is_answered() -> None:
