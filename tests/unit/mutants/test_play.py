@@ -75,7 +75,8 @@ def test_the_test_that_found_it(output: str, told: str) -> None:
 
 def test_the_suite_is_that_of_the_tiers_without_a_cluster() -> None:
     folders = [each for command in SUITE for each in command if each.startswith("tests/")]
-    assert folders == ["tests/unit", "tests/component", "tests/property", "tests/unit"]
+    assert folders[:3] == ["tests/unit", "tests/component", "tests/property"]
+    assert all(each.startswith("tests/unit/") for each in folders[3:])
     assert all(command[-2:] == ("-x", "-q") for command in SUITE)
 
 
