@@ -10,7 +10,7 @@ from dra_driver.model.mode import Mode
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.e2e.events import notes
-from tests.e2e.installation import QUICK_LOOKS, Installation
+from tests.e2e.installation import LOOKS, Installation
 from tests.e2e.one_card import OneCard
 from tests.e2e.test_health import WELL, Pod
 from tests.e2e.witness import watching
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("restored")]
 
 _SYSTEM = f"--namespace={DRIVER_NAMESPACE}"
 # Other pods for all agents, which do the same.
-_OTHER = {"agent": {**QUICK_LOOKS, "reconcileInterval": 11}}
+_OTHER = {"agent": {**LOOKS, "reconcileInterval": 31}}
 
 
 def test_pods_come_and_go_while_all_agents_are_replaced(
