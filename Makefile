@@ -40,7 +40,7 @@ venv: ## make the virtual environment and print its path
 TIERS = unit component property chart kill control-plane cluster matrix
 
 .PHONY: test
-test: ## everything that must pass: a quarter of an hour, after a first build (root)
+test: ## everything that must pass; its last lines say how long each part took (root)
 	@$(PY) -m tests.tiers
 
 .PHONY: $(TIERS:%=test-%)

@@ -137,10 +137,10 @@ INDEPENDENT: Final = frozenset({"lint", "matrix"})
 BUDGETS: Final[Mapping[str, float]] = {
     "lint": 60,
     "unit": 150,
-    "component": 70,
-    "property": 420,
+    "component": 110,
+    "property": 250,
     "chart": 160,
-    "cluster": 2400,
+    "cluster": 2000,
 }
 """How long a tier may take with everything built, as a multiple of `reference`, which takes about a
 second. Who adds a test to a tier keeps its budget: by a lower tier, or by sharing what is
