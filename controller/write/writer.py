@@ -163,9 +163,9 @@ class Writer:
             return replace(answer, error=error)
 
     def _lift_gate(self, pod: Object) -> Object | None:
-        """Returns None if the pod is gone, be there another one of its name, which the server tells
-        by Invalid: a UID never changes. Raises Conflict and Invalid where the server, or an
-        admission webhook, answers so although the pod is there."""
+        """Remove the gate. Returns None if the pod was deleted, also if another pod has its name
+        now: the server answers that with Invalid, as a UID is immutable. Raises Conflict and
+        Invalid where the server, or an admission webhook, refuses although the pod exists."""
         metadata = pod["metadata"]
         body = {
             "metadata": {"uid": metadata["uid"]},

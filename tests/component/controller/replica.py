@@ -26,7 +26,7 @@ _SHORT: Final[dict[str, Any]] = {
     "lease_renew_deadline": 0.7,
     "lease_retry": 0.1,
 }
-"""Seconds, of which a test waits for some."""
+"""Durations in seconds. Tests wait for some of them."""
 
 
 class Replica:

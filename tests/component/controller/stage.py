@@ -205,7 +205,7 @@ class Stage:
             if each["regarding"]["name"] == name
         ]
 
-    def told(self, name: str, words: str, reason: str = "") -> None:
+    def wait_for_event(self, name: str, words: str, reason: str = "") -> None:
         """Return when an event about the object has these words, and is of that reason."""
         self.wait(
             lambda: any(words in each and reason in each for each in self.events_about(name)),
@@ -226,8 +226,8 @@ class Stage:
     def wait(
         self, predicate: Callable[[], T], what: str, *, seen: Callable[[], object] = lambda: ""
     ) -> T:
-        """Return what it gives, once that is true. It is asked again with each change. `seen` is
-        told where it never is."""
+        """Return what it gives, once that is true. It is asked again with each change. If
+        it stays false, the error has what `seen` gives."""
         end = time.monotonic() + PATIENCE
         with self.api.store.changed:
             while not (found := predicate()):

@@ -19,7 +19,9 @@ def test_unsatisfiable_is_told_on_pod_and_claim(stage: Stage, start_controller: 
     start_controller()
     stage.start("one")
     for kind in ("Pod", "ResourceClaim"):
-        stage.told("one", f"{kind}: 2 cards: 2 unhealthy", reason="Warning GcuAllocationFailed")
+        stage.wait_for_event(
+            "one", f"{kind}: 2 cards: 2 unhealthy", reason="Warning GcuAllocationFailed"
+        )
 
 
 def test_a_selector_that_cannot_be_evaluated_is_told(stage: Stage, start_controller: Start) -> None:
@@ -27,7 +29,7 @@ def test_a_selector_that_cannot_be_evaluated_is_told(stage: Stage, start_control
     start_controller()
     stage.add_claim("one", selector='device.attributes["gcu.enflame.com"].speed > 1')
     stage.add_pod("user", "one")
-    stage.told("user", "no such key: speed")
+    stage.wait_for_event("user", "no such key: speed")
 
 
 def test_two_pods_and_one_card(stage: Stage, start_controller: Start) -> None:
@@ -36,7 +38,7 @@ def test_two_pods_and_one_card(stage: Stage, start_controller: Start) -> None:
     stage.start("first")
     stage.bind("first")
     stage.start("second")
-    stage.told("second", "held", reason="GcuAllocationFailed")
+    stage.wait_for_event("second", "held", reason="GcuAllocationFailed")
     assert allocation(stage.claim("second")) is None
     stage.end("first")
     stage.bind("second")
@@ -98,7 +100,7 @@ def test_a_pod_that_is_replaced(stage: Stage, start_controller: Start, point: st
     stage.start("user")
     match point:
         case "waiting":
-            stage.told("user", "GcuAllocationFailed")
+            stage.wait_for_event("user", "GcuAllocationFailed")
             stage.add_node([whole(0)])
         case "allocated":
             stage.allocated("user")
@@ -120,7 +122,7 @@ def test_a_claim_that_is_deleted_while_allocated_frees_its_card(
     stage.bind("first")
     stage.api.delete(RESOURCE_CLAIMS, "first", namespace=stage.namespace)
     stage.start("second")
-    stage.told("second", "held")
+    stage.wait_for_event("second", "held")
     stage.stays(lambda: not stage.node_of("second"), 0.3, "the card is still held")
     stage.end("first")
     assert "first" not in {each["metadata"]["name"] for each in stage.api.all(RESOURCE_CLAIMS)}

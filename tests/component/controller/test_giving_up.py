@@ -107,8 +107,10 @@ def test_cards_of_a_pod_that_nobody_schedules_go_to_one_that_waits(
     stage.start("other")
     assert stage.bind("other") == node
     for name in ("nobody", "cards"):
-        stage.told(name, f"{stage.namespace}/other", reason="Warning GcuAllocationReleased")
-    stage.told("nobody", "batch-scheduler")
+        stage.wait_for_event(
+            name, f"{stage.namespace}/other", reason="Warning GcuAllocationReleased"
+        )
+    stage.wait_for_event("nobody", "batch-scheduler")
     assert not stage.is_allocated("cards")
 
 
@@ -120,7 +122,7 @@ def test_what_is_being_bound_is_kept(stage: Stage, start_controller: Start) -> N
     stage.allocated("first")
     stage.set_status(PODS, "first", {"nominatedNodeName": node})
     stage.start("second")
-    stage.told("second", "held")
+    stage.wait_for_event("second", "held")
     stage.stays(lambda: stage.is_allocated("first"), 3 * PATIENCE, "kept for the first")
 
 
@@ -147,7 +149,7 @@ def test_a_card_of_a_lost_node_is_held_until_its_pod_is_gone(
     ending = stage.pod("user")
     stage.put_pod(ending | {"metadata": ending["metadata"] | {"deletionTimestamp": "2026"}})
     stage.start("other")
-    stage.told("other", "GcuAllocationFailed")
+    stage.wait_for_event("other", "GcuAllocationFailed")
     stage.set_ready(node, "True")
     stage.stays(lambda: not stage.is_allocated("other"), 0.3, "held")
     stage.end("user")

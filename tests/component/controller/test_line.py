@@ -21,7 +21,7 @@ def test_a_freed_card_goes_by_priority_and_then_by_age(
         made = pod_with(name, stage.namespace, name, priority=priority)
         made["metadata"]["creationTimestamp"] = f"2026-01-01T00:00:0{second}Z"
         stage.put_pod(made)
-        stage.told(name, "1 held")
+        stage.wait_for_event(name, "1 held")
     line = ["older", "younger", "urgent"]
     for before, after in pairwise(["holder", "urgent", "older", "younger"]):
         stage.end(before)
@@ -40,10 +40,10 @@ def test_a_large_claim_is_not_passed_by_for_ever(stage: Stage, start_controller:
         stage.bind(name)
     stage.add_claim("large", count=2)
     stage.add_pod("large", "large")
-    stage.told("large", "2 held")
+    stage.wait_for_event("large", "2 held")
     stage.stays(lambda: not stage.is_allocated("large"), 0.4, "waiting")
     stage.start("small-2")
-    stage.told("small-2", f"{stage.namespace}/large")
+    stage.wait_for_event("small-2", f"{stage.namespace}/large")
     stage.end("small-0")
     stage.stays(lambda: not stage.is_allocated("small-2"), 0.3, "one card kept")
     stage.end("small-1")

@@ -115,7 +115,7 @@ def test_a_leader_that_cannot_renew_writes_nothing_more(
     new.stop()
     leads(stage, old)
     stage.start("last")
-    stage.told("last", "2 held")
+    stage.wait_for_event("last", "2 held")
     stage.end("user")
     stage.bind("last")
     assert {each.device for name in ("last", "other") for each in results(stage.claim(name))} == {

@@ -18,7 +18,7 @@ def test_a_pod_waits_while_a_rule_taints_all_devices(stage: Stage, start_control
     stage.api.put(DEVICE_TAINT_RULES, {"metadata": {"name": "drain"}, "spec": spec})
     start_controller()
     stage.start("one")
-    stage.told("one", "2 tainted example.com/drain by DeviceTaintRule drain")
+    stage.wait_for_event("one", "2 tainted example.com/drain by DeviceTaintRule drain")
     stage.api.remove(DEVICE_TAINT_RULES, "drain")
     stage.bind("one")
 
