@@ -167,7 +167,8 @@ def test_a_pod_ends_whose_instance_cannot_be_destroyed(one: OneCard) -> None:
     one.machine.set_fault("destroy-fails", card=one.card)
     try:
         one.end("ends")
-        assert one.begun().count("destroy-instance") >= TRIES
+        tries = f"{TRIES} tries to destroy it"
+        one.wait_until(lambda: one.begun().count("destroy-instance") >= TRIES, tries)
         one.wait_until(lambda: one.tainted(TAINT_FAILING), "the taint on all devices of the card")
         assert one.profiles() == ["1g.6gb"]
     finally:
