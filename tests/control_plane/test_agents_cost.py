@@ -18,7 +18,7 @@ from tests.control_plane.agent_fleet import fleet
 from tests.control_plane.audit import AuditLog
 from tests.control_plane.driver import Driver
 
-pytestmark = [pytest.mark.control_plane, pytest.mark.long]
+pytestmark = [pytest.mark.control_plane, pytest.mark.matrix]
 
 _AGENTS = 5
 _NAMESPACE = "fleet"

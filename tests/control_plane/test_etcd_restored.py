@@ -30,7 +30,7 @@ from tests.control_plane.hands import Hands
 from tests.control_plane.objects import claim, pod_with
 from tests.unit.kubelet_api import fake_kubelet
 
-pytestmark = [pytest.mark.control_plane, pytest.mark.long]
+pytestmark = [pytest.mark.control_plane, pytest.mark.matrix]
 
 CARDS = tuple(f"0000:{bus:02x}:00.0" for bus in (0x0D, 0x0E, 0x1D, 0x1E))
 _NAMESPACE = "restored"

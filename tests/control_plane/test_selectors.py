@@ -43,7 +43,7 @@ from tests.unit.selector.expressions.table import (
     spelled,
 )
 
-pytestmark = pytest.mark.control_plane
+pytestmark = [pytest.mark.control_plane, pytest.mark.matrix]
 
 CLASSES: Final = Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", False)
 SHARED: Final[dict[str, Any]] = {

@@ -14,7 +14,7 @@ from tests.e2e.one_card import OneCard
 from tests.e2e.seen import look
 from tests.e2e.without_dra import asking
 
-pytestmark = [pytest.mark.cluster, pytest.mark.long]
+pytestmark = [pytest.mark.cluster, pytest.mark.matrix]
 
 
 def counted(driver: Installation, one: OneCard) -> dict[str, bool]:

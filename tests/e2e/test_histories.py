@@ -28,7 +28,7 @@ Object = dict[str, Any]
 # Per node and card, what claims were granted of it: (mode, amount).
 Granted = dict[tuple[str, str], list[tuple[Mode, int]]]
 
-_HISTORIES = 2
+_HISTORIES = 1
 _STEPS = 10
 _MOST_PODS = 7  # fewer than there are cards, so that all of them find one
 _SLICES = 6

@@ -17,8 +17,12 @@ pytestmark = pytest.mark.cluster
 
 @pytest.mark.parametrize(
     "sockets",
-    [f"plugins/{DRIVER}/dra-*.sock", f"plugins_registry/{DRIVER}-*.sock"],
-    ids=["the service's", "the registration's"],
+    [
+        pytest.param(f"plugins/{DRIVER}/dra-*.sock", id="the service's"),
+        pytest.param(
+            f"plugins_registry/{DRIVER}-*.sock", id="the registration's", marks=pytest.mark.matrix
+        ),
+    ],
 )
 def test_a_socket_that_somebody_removes_is_there_again(
     driver: Installation, one: OneCard, sockets: str

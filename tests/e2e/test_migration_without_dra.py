@@ -22,7 +22,7 @@ from tests.e2e.page_steps import Command, filled, page_steps
 from tests.e2e.vendor_plugin import FOLDER, SLICES, SOCKET
 from tests.e2e.without_dra import SCHEDULER, OldInstallation
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.matrix]
 
 PAGE = CHECKOUT / "docs" / "user" / "migrating-from-gcushare.md"
 STEPS = page_steps(PAGE, "Step by step, on a cluster without DRA")

@@ -33,7 +33,9 @@ def kill_the_process(driver: Installation, one: OneCard) -> None:
 @pytest.mark.parametrize(
     ("end", "mode", "amounts"),
     [
-        pytest.param(delete_the_pod, Mode.SHARED, (2, 3), id="pod, shared"),
+        pytest.param(
+            delete_the_pod, Mode.SHARED, (2, 3), id="pod, shared", marks=pytest.mark.matrix
+        ),
         pytest.param(kill_the_process, Mode.DRS, (1, 3), id="process, drs"),
     ],
 )

@@ -15,7 +15,7 @@ from tests.e2e.installation import Installation
 from tests.e2e.one_card import OneCard
 from tests.e2e.other_plugin import other_plugin
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.matrix]
 
 # Not one of those that admission turns into a claim.
 _RESOURCE = "enflame.com/vgcu"

@@ -11,7 +11,7 @@ from tests.e2e.bursts import Request, burst, mixed
 from tests.e2e.without_dra import OldInstallation
 from tests.seed import SEED
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.matrix]
 
 
 @pytest.fixture
@@ -33,7 +33,6 @@ def test_50_pods_of_mixed_sizes(driver: OldInstallation, namespace: str) -> None
     assert outcome.running + outcome.waiting + len(outcome.refusals) == 50, what
 
 
-@pytest.mark.matrix
 def test_48_pods_on_one_node(driver: OldInstallation, namespace: str) -> None:
     """As many as its 8 cards have partitions."""
     selector = {"kubernetes.io/hostname": driver.cluster.nodes[0].name}

@@ -18,7 +18,7 @@ from tests.kill.outside import await_published, check
 pytestmark = pytest.mark.control_plane
 
 _HANGS = 2.0
-_KINDS = (Kind.DRS, Kind.DRS_BESIDE)
+_KINDS = (Kind.DRS, pytest.param(Kind.DRS_BESIDE, marks=pytest.mark.matrix))
 
 
 def killed_amid(node: Node, command: str, call: Callable[[], object]) -> None:
