@@ -57,9 +57,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
 _BESIDE = "side-by-side"  # the label of pods that must share a node
 
 
-@pytest.mark.parametrize(
-    "name", ["by-limits", pytest.param("gcushare", marks=pytest.mark.matrix)]
-)
+@pytest.mark.parametrize("name", ["by-limits", pytest.param("gcushare", marks=pytest.mark.matrix)])
 def test_each_container_has_what_its_limit_says(world: World, namespace: str, name: str) -> None:
     folder = CHECKOUT / "examples" / name
     asked = list(written(folder))
