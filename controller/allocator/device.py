@@ -21,7 +21,6 @@ from dra_driver.model.devices.device import parse_device_name
 from dra_driver.model.devices.device_shares import MAX_SLICES, is_stripped, with_shares
 from dra_driver.model.devices.topology import CardPlace
 from dra_driver.model.errors import InvalidValue
-from dra_driver.model.profile import profile_numbers
 from dra_driver.selector.device import SelectorInput, Shape
 from dra_driver.selector.values import Value
 
@@ -144,10 +143,10 @@ class DeviceKind:
         if memory.isdecimal():
             return slice_shares(total, int(memory)) if total <= MAX_SLICES else ()
         try:
-            profiles = [*map(profile_numbers, self.text(names.ATTR_PROFILES).split(","))]
+            profiles = self.text(names.ATTR_PROFILES).split(",")
+            return instance_shares(profiles, total) if total else ()
         except InvalidValue:
             return ()
-        return instance_shares(profiles, total) if total else ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

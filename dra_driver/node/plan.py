@@ -1,4 +1,4 @@
-"""The devices of an allocated claim on this node, or the reason for a refusal. Pure."""
+"""The devices of an allocated claim on this node, or the reason for a refusal."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from dra_driver.model.claims.claim import ClaimRef, Result, allocation, made_for
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import DRIVER
-from dra_driver.node.asked_amounts import amount_objections
+from dra_driver.node.asked_amounts import ShareOf, amount_objections
 from dra_driver.node.checkpoint.records import PreparedDevice
 
 
 def planned_devices(
-    claim: Mapping[str, Any], ref: ClaimRef, *, pool: str
+    claim: Mapping[str, Any], ref: ClaimRef, *, pool: str, share: ShareOf
 ) -> tuple[PreparedDevice, ...]:
     """The claim's devices here, in the order of its results; `visible_cards` is still empty.
 
-    `claim` is the API object, `ref` the kubelet's reference to it, `pool` this node's pool. Raises
-    Refused with the reason, and InvalidValue for a device name that this driver does not publish or
-    for invalid configuration.
+    `claim` is the API object, `ref` the kubelet's reference to it, `pool` this node's pool.
+    `share` is called for devices whose amount is asked for by memory or compute. Raises Refused
+    with the reason, InvalidValue for a device name that this driver does not publish or for invalid
+    configuration, and what `share` raises.
     """
     _check_identity(claim, ref)
     found = allocation(claim)
@@ -38,12 +39,17 @@ def planned_devices(
         # The node uses the amounts only, but a mistake in the rest must not go unnoticed.
         read_config(entry, _owner(entry, ref))
     pod = made_for(claim)
-    devices = tuple(
-        replace(_device(result, ref, pool, amount_objections(claim, result, ref)), made_for=pod)
-        for result in ours
-    )
+    devices = []
+    for result in ours:
+        device = PreparedDevice.of(result)
+        problems = chain(
+            _objections(device, result, pool),
+            amount_objections(claim, result, device, ref, share),
+        )
+        _refuse_first(problems, result, ref)
+        devices.append(replace(device, made_for=pod))
     _check_names(devices, ref)
-    return devices
+    return tuple(devices)
 
 
 def _check_identity(claim: Mapping[str, Any], ref: ClaimRef) -> None:
@@ -75,16 +81,12 @@ def _check_names(devices: Iterable[PreparedDevice], ref: ClaimRef) -> None:
         seen.add(device.cdi_name)
 
 
-def _device(
-    result: Result, ref: ClaimRef, pool: str, more: Iterator[tuple[str, str]]
-) -> PreparedDevice:
-    device = PreparedDevice.of(result)
-    for problem, remedy in chain(_objections(device, result, pool), more):
+def _refuse_first(problems: Iterable[tuple[str, str]], result: Result, ref: ClaimRef) -> None:
+    for problem, remedy in problems:
         raise Refused(
             f"claim {ref}, request {result.request!r}, device {result.device}: {problem}",
             remedy=remedy,
         )
-    return device
 
 
 def _objections(device: PreparedDevice, result: Result, pool: str) -> Iterator[tuple[str, str]]:

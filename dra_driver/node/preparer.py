@@ -130,7 +130,9 @@ class Preparer:
             else:
                 call.objects[uid] = claim
                 with ErrorsInto(call.failed, uid):
-                    call.planned[uid] = planned_devices(claim, ref, pool=pool_name(self.node_name))
+                    call.planned[uid] = planned_devices(
+                        claim, ref, pool=pool_name(self.node_name), share=self.claim_manager.share
+                    )
 
     def _resolve_visible_cards(
         self, call: Call, ledger: Ledger, reader: ObjectReader

@@ -19,6 +19,7 @@ from dra_driver.kube.errors import from_response
 from dra_driver.kube.resources import RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.claims.claim import ClaimRef
+from dra_driver.model.claims.measures import whole_share
 from dra_driver.model.devices.device import device_name, parse_device_name
 from dra_driver.model.devices.plugin_device import PluginDevice
 from dra_driver.model.errors import GcuError, InvalidValue
@@ -69,7 +70,9 @@ def _claims() -> list[Any]:
 def _plan(data: bytes, _: Path) -> object:
     """The claim as the API server gives it; the kubelet asks for a hostile one or for its own."""
     document = json.loads(data)
-    return planned_devices(document, ClaimRef.of(document), pool=POOL)
+    return planned_devices(
+        document, ClaimRef.of(document), pool=POOL, share=lambda _: whole_share(42976)
+    )
 
 
 def _prepare(data: bytes, folder: Path) -> object:

@@ -6,11 +6,12 @@ what the request consumes of it (docs/adr/0030). So a card is counted in slices 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from dra_driver.model.names import CAPACITY_MEMORY
+from dra_driver.model.profile import profile_numbers
 
 CORES: Final = "cores"
 _ALL: Final = 100
@@ -68,12 +69,28 @@ class Measures:
         }
 
 
+def whole_share(memory_mib: int) -> Share:
+    """What a whole card with that memory is."""
+    return Share(1, memory_mib, _ALL)
+
+
+def memory_per_slice(memory_mib: int, total: int) -> int:
+    """The memory in MiB of one of the `total` slices of a card with `memory_mib`."""
+    return memory_mib // total
+
+
 def slice_shares(total: int, memory_mib: int) -> tuple[Share, ...]:
-    """What 1 to `total` slices of a card are; `memory_mib` is of one slice, as published."""
+    """What 1 to `total` slices of a card are; `memory_mib` is of one slice (`memory_per_slice`)."""
     return tuple(Share(n, n * memory_mib, n * _ALL / total) for n in range(1, total + 1))
 
 
-def instance_shares(profiles: Sequence[tuple[int, int]], total: int) -> tuple[Share, ...]:
-    """What DRS instances are: `profiles` have size and memory in GiB, as their names say, and
-    `total` is the size of the card."""
-    return tuple(Share(size, gib * 1024, size * _ALL / total) for size, gib in sorted(profiles))
+def instance_shares(profiles: Iterable[str], total: int) -> tuple[Share, ...]:
+    """What DRS instances of these profiles are, ascending; `total` is the size of the card. Raises
+    InvalidValue for a malformed profile name."""
+    numbers = sorted(map(profile_numbers, profiles))
+    return tuple(Share(size, gib * 1024, size * _ALL / total) for size, gib in numbers)
+
+
+def share_of_units(shares: Iterable[Share], units: int | None) -> Share | None:
+    """The one of the shares that has so many units; None if there is none."""
+    return next((share for share in shares if share.units == units), None)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dra_driver.model.claims.measures import Share, instance_shares, slice_shares
+from dra_driver.model.claims.measures import (
+    Share,
+    instance_shares,
+    memory_per_slice,
+    slice_shares,
+)
 from dra_driver.model.devices.device_shares import MAX_SLICES
 from dra_driver.model.devices.node_cards import NodeCard
 from dra_driver.model.mode import Mode
-from dra_driver.model.profile import profile_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +34,7 @@ class CardKind:
         """What a container can get of a card in shared or in DRS mode, ascending. Nothing where the
         card is not offered so, or is gone. Raises InvalidValue for a malformed profile name."""
         if mode is Mode.DRS:
-            profiles = [*map(profile_numbers, self.profiles)]
-            return instance_shares(profiles, self.total) if self.total else ()
+            return instance_shares(self.profiles, self.total) if self.total else ()
         if not self.memory_mib or not 1 <= self.slices <= MAX_SLICES:
             return ()
         return slice_shares(self.slices, self._memory_per_slice)
@@ -44,4 +47,4 @@ class CardKind:
 
     @property
     def _memory_per_slice(self) -> int:
-        return self.memory_mib // self.slices
+        return memory_per_slice(self.memory_mib, self.slices)

@@ -13,6 +13,7 @@ from typing import Any, Final
 from dra_driver.model import names
 from dra_driver.model.card import Card
 from dra_driver.model.claims.amounts import CAPACITY_OF_MODE
+from dra_driver.model.claims.measures import memory_per_slice
 from dra_driver.model.devices.device import card_attributes, device_name, exclusion
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
@@ -36,7 +37,9 @@ def shared_device(
             remedy=f"set a sliceCount from 1 to {MAX_SLICES}",
         )
     device = _device(card, Mode.SHARED, allocator, sips)
-    device["attributes"][names.ATTR_MEMORY_PER_SLICE_MIB] = {"int": card.memory_mib // slice_count}
+    device["attributes"][names.ATTR_MEMORY_PER_SLICE_MIB] = {
+        "int": memory_per_slice(card.memory_mib, slice_count)
+    }
     device["capacity"] = {
         names.CAPACITY_SLICES: {
             "value": str(slice_count),

@@ -1,7 +1,7 @@
 """What preparing and unpreparing devices does to cards, with the records in between.
 
-Every method is called with the locks of the cards held, and raises a GcuError with the device that
-caused it.
+Every method but `DeviceOps.share` is called with the locks of the cards held. Each raises a
+GcuError with the device that caused it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import logging
 from collections.abc import Collection, Mapping
 
 from dra_driver.model.card import Card
+from dra_driver.model.claims.measures import Share
 from dra_driver.model.claims.owner import Owner
 from dra_driver.model.errors import ForeignCard, GcuError, HardwareError
 from dra_driver.model.mode import Mode
@@ -44,6 +45,11 @@ class DeviceOps:
         self._hardware = hardware
         self._journal = journal
         self._modes = modes
+
+    def share(self, device: PreparedDevice) -> Share | None:
+        """What the device is of its card; None while that is unknown."""
+        with attribute_to(device.device_name):
+            return self._modes[device.mode].share(device, self._hardware.card(device.card))
 
     def with_state_before(self, devices: PreparedDevices, cards: Cards) -> PreparedDevices:
         """The devices with the instances that their cards have before anything is created. Raises

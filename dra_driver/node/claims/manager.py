@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 
+from dra_driver.model.claims.measures import Share
 from dra_driver.model.claims.owner import Orphan, Owner
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.mode import Mode
@@ -21,7 +22,13 @@ from dra_driver.node.cdi.files import CdiSpecs, visible_cards
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim, State
-from dra_driver.node.checkpoint.records import Kind, PreparedDevices, Record, record
+from dra_driver.node.checkpoint.records import (
+    Kind,
+    PreparedDevice,
+    PreparedDevices,
+    Record,
+    record,
+)
 from dra_driver.node.claims.device_ops import DeviceOps
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
 from dra_driver.node.claims.reallocation import (
@@ -76,6 +83,11 @@ class PreparedClaimManager:
             failures=failures,
             on_recreated=on_recreated,
         )
+
+    def share(self, device: PreparedDevice) -> Share | None:
+        """How much of its card the device is; None while that is unknown. Changes nothing. Raises
+        HardwareError if the card is lost or cannot be read, JournalError if the journal cannot."""
+        return self._device_ops.share(device)
 
     def attempt(self, owner: Owner, devices: PreparedDevices) -> AbstractContextManager[None]:
         """Around steps before `prepare` that belong to the same try: an error there counts as a

@@ -7,6 +7,13 @@ from dataclasses import replace
 from typing import Protocol
 
 from dra_driver.model.card import Card
+from dra_driver.model.claims.measures import (
+    Share,
+    memory_per_slice,
+    share_of_units,
+    slice_shares,
+    whole_share,
+)
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.records import PreparedDevice
 
@@ -25,6 +32,10 @@ class ModeDriver(Protocol):
 
     def total(self, device: PreparedDevice, card: Card, /) -> int | None:
         """The capacity of the empty card, in slices or sizes; None if it is not counted."""
+
+    def share(self, device: PreparedDevice, card: Card, /) -> Share | None:
+        """What the device is of its card; None while that is unknown. Changes nothing, and needs
+        no lock."""
 
     def create(self, device: PreparedDevice, card: Card, /) -> PreparedDevice:
         """Create the device on the card, once the intent is durable. Returns the device with its
@@ -48,6 +59,9 @@ class WholeCard:
 
     def total(self, _device: PreparedDevice, _card: Card, /) -> int | None:
         return None
+
+    def share(self, _device: PreparedDevice, card: Card, /) -> Share | None:
+        return whole_share(card.memory_mib)
 
     def create(self, device: PreparedDevice, _card: Card, /) -> PreparedDevice:
         return device
@@ -76,3 +90,8 @@ class SharedCard(WholeCard):
 
     def total(self, device: PreparedDevice, _card: Card, /) -> int | None:
         return device.total
+
+    def share(self, device: PreparedDevice, card: Card, /) -> Share | None:
+        total = self._slice_count(device.card)
+        shares = slice_shares(total, memory_per_slice(card.memory_mib, total))
+        return share_of_units(shares, device.amount)

@@ -10,6 +10,7 @@ from dra_driver.hardware.drs.drs import Drs
 from dra_driver.hardware.drs.errors import CreateMadeOther
 from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.model.card import Card
+from dra_driver.model.claims.measures import Share, instance_shares, share_of_units
 from dra_driver.model.errors import ForeignCard
 from dra_driver.model.instance import Instance
 from dra_driver.model.pci import PciAddress
@@ -32,6 +33,14 @@ class DrsCard:
         """The sum of sizes; None while the card's profiles are unknown: then it is not counted."""
         table = self._tables.table(card)
         return None if table is None else table.total
+
+    def share(self, device: PreparedDevice, card: Card, /) -> Share | None:
+        """By the profile of the device's size; None while the card's profiles are unknown."""
+        table = self._tables.table(card)
+        if table is None:
+            return None
+        shares = instance_shares((profile.name for profile in table), table.total)
+        return share_of_units(shares, device.amount)
 
     def with_state_before(self, device: PreparedDevice, /) -> PreparedDevice:
         """The device with all instances of the card.

@@ -6,7 +6,9 @@ import pytest
 
 from dra_driver.config.device_config import API_VERSION, KIND
 from dra_driver.model.claims.claim import ClaimRef
+from dra_driver.model.claims.measures import Share
 from dra_driver.model.errors import GcuError, InvalidValue, Refused
+from dra_driver.node.checkpoint.records import PreparedDevice
 from dra_driver.node.plan import planned_devices
 from tests.unit.node.world import POOL, claim, hold, result
 
@@ -18,9 +20,13 @@ OURS, WRONG = (
 THEIRS = {"opaque": {"driver": "nic.example.com", "parameters": {}}, "source": "FromClaim"}
 
 
+def not_called(device: PreparedDevice) -> Share | None:
+    raise AssertionError(f"{device.device_name}: no card is read where nothing is measured")
+
+
 def planned(object_: dict[str, Any]) -> tuple[object, ...]:
     ref = ClaimRef("team", "one", "uid-one")
-    return planned_devices(object_, ref, pool=POOL)
+    return planned_devices(object_, ref, pool=POOL, share=not_called)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +82,7 @@ def test_a_share_that_does_not_say_what_was_granted(more: dict[str, Any]) -> Non
     ref = ClaimRef("team", "one", "uid-one")
     told = claim("one", result("shared-0000-0d-00-0", **more))
     with pytest.raises(Refused, match="does not say how much"):
-        planned_devices(told, ref, pool=POOL)
+        planned_devices(told, ref, pool=POOL, share=not_called)
 
 
 def amount(*requests: str, **amounts: int) -> dict[str, Any]:
@@ -105,7 +111,8 @@ def stripped(*requests: str, device: str = "shared-0000-0d-00-0", **amounts: int
 def test_what_was_granted_where_the_server_drops_shares(
     object_: dict[str, Any], amounts: dict[str, int]
 ) -> None:
-    holds = planned_devices(object_, ClaimRef("team", "one", "uid-one"), pool=POOL)
+    ref = ClaimRef("team", "one", "uid-one")
+    holds = planned_devices(object_, ref, pool=POOL, share=not_called)
     assert {each.request: each.amount for each in holds} == amounts
     assert all(each.share_id is None for each in holds)
     assert len({each.cdi_name for each in holds}) == len(holds)
