@@ -105,6 +105,12 @@ class DeviceKind:
     own: tuple[int, ...]
     own_names: tuple[str, ...]
 
+    @property
+    def is_of_scheduler(self) -> bool:
+        """Whether kube-scheduler allocates the devices, or did when the present claims got them: a
+        card in use changes its allocator with its last claim (docs/adr/0027)."""
+        return self.counters or any(each.key == names.TAINT_CHANGING for each in self.taints)
+
     def position(self, name: str) -> int | None:
         """The position of the attribute of that fully qualified name in the values of devices; in
         the driver's own domain the qualified name comes first (upstream: lookupAttribute)."""

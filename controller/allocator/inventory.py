@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
 
-from controller.allocator.device import Device
+from controller.allocator.device import Device, DeviceId
 from controller.allocator.taints import TaintRule
 from dra_driver.model.devices.hidden_device import reveal_taints
 from dra_driver.model.errors import InvalidValue
@@ -89,6 +89,13 @@ class Inventory:
             if len(pools) == 1
             else tuple(device for pool in pools for device in pool.devices)
         )
+
+    def device(self, wanted: DeviceId) -> Device | None:
+        """The published device; None if there is none, or its pool has a problem."""
+        self.refresh()
+        pool = self._pools.get(wanted.pool)
+        devices = () if pool is None else pool.devices
+        return next((device for device in devices if device.id == wanted), None)
 
     def problem_on(self, node: str) -> str:
         """Why not all devices of the node are known; empty if they are."""

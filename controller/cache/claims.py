@@ -11,10 +11,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from controller.allocator.device import DeviceId
+from controller.allocator.inventory import Inventory
 from controller.cache import pods
 from controller.cache.keys import uid_of
 from controller.cache.nodes import selected_name
-from dra_driver.model.claims.claim import Object, allocation, allocation_owners, reserved_for
+from dra_driver.model.claims.claim import (
+    Object,
+    allocation,
+    allocation_owners,
+    reserved_for,
+    results,
+)
 
 # The server takes the manager from the user agent, up to its first slash.
 MANAGER: Final = "gcu-dra-controller"
@@ -28,6 +36,20 @@ def allocated_by_us(claim: Mapping[str, Any]) -> bool:
 def writers_of_allocation(claim: Mapping[str, Any]) -> list[str]:
     """Who wrote the present allocation, as far as is known."""
     return [str(entry.get("manager")) for entry in allocation_owners(claim)]
+
+
+def foreign_devices(claim: Object, inventory: Inventory) -> list[str]:
+    """Those of our devices, as ``pool/device`` and sorted, that another allocator gave to the claim
+    and that are the controller's to give. Administrative access uses none up."""
+    if allocated_by_us(claim):
+        return []
+    given = {DeviceId(each.pool, each.device) for each in results(claim) if not each.admin_access}
+    published = {each: inventory.device(each) for each in given}
+    return sorted(
+        f"{each.pool}/{each.name}"
+        for each, device in published.items()
+        if device is None or not device.kind.is_of_scheduler
+    )
 
 
 def is_releasable(claim: Object) -> bool:

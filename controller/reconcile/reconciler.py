@@ -113,7 +113,7 @@ class Reconciler:
         self._committer.fence_uncertain(key)
         if claim is not None and not context.dispatcher.in_flight(claim):
             self._deallocator.release_orphan(key, claim)
-        context.reporter.foreign_allocation(key, claim)
+        context.reporter.foreign_allocation(key, claim, context.cache.state().inventory)
 
     def _reconcile_pod(self, key: Key) -> None:
         context = self._context

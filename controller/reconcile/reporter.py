@@ -10,11 +10,12 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 
 from controller import metric_specs as specs
+from controller.allocator.inventory import Inventory
 from controller.allocator.ownership import serves_class
 from controller.allocator.state import State
 from controller.cache import pods
 from controller.cache.cache import ClusterCache
-from controller.cache.claims import allocated_by_us, writers_of_allocation
+from controller.cache.claims import foreign_devices, writers_of_allocation
 from controller.cache.keys import Key, Subject, uid_of
 from controller.filter.usage import differs
 from controller.queue.backoff import BackoffReason
@@ -96,9 +97,9 @@ class Reporter:
         self._foreign.set(0)
         self._conflicting.set(0)
 
-    def foreign_allocation(self, key: Key, claim: Object | None) -> None:
+    def foreign_allocation(self, key: Key, claim: Object | None, inventory: Inventory) -> None:
         """Report devices of ours that another allocator gave to the claim."""
-        note = allocated_by_other(claim) if claim is not None else None
+        note = allocated_by_other(claim, inventory) if claim is not None else None
         if claim is None or note is None:
             self._foreign_claims.discard(key)
         else:
@@ -194,17 +195,15 @@ def warnings_about(
         yield CLAIM_TOO_OLD, note
 
 
-def allocated_by_other(claim: Object) -> str | None:
+def allocated_by_other(claim: Object, inventory: Inventory) -> str | None:
     """The note of an event about devices of ours that another allocator gave to the claim.
 
     A taint keeps kube-scheduler from our devices, but a person's class or claim may tolerate it.
     Such devices count as used. The event warns, because two allocators that do not know of each
     other can give one card twice.
     """
-    devices = sorted(
-        {f"{each.pool}/{each.device}" for each in results(claim) if not each.admin_access}
-    )
-    if not devices or allocated_by_us(claim):
+    devices = foreign_devices(claim, inventory)
+    if not devices:
         return None
     writer = ", ".join(writers_of_allocation(claim)) or "an unknown writer"
     return (

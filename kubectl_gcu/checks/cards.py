@@ -12,18 +12,19 @@ from dra_driver.model.names import (
     DEVICE_CLASSES,
     DRIVER,
     RESOURCE_COUNT,
+    TAINT_CHANGING,
     TAINT_FOREIGN,
     VENDOR_PREFIX,
 )
 from kubectl_gcu.checks.finding import Check, Finding
 from kubectl_gcu.checks.installation import Installation
 from kubectl_gcu.inventory.by_claims import BY_RULE, NOT_PUBLISHED
+from kubectl_gcu.inventory.problem_pages import page_of
 from kubectl_gcu.inventory.views import CardView, Holder, NodeView, ServedBy
 
 _OWN_LIMITS: Final = {RESOURCE_COUNT, *RESOURCES.values()}
-_ON_FOREIGN: Final = "sharing.md#cards-that-others-use"
-_ON_UNHEALTHY: Final = "health.md#what-to-do-with-an-unhealthy-card"
-_FOREIGN: Final = TAINT_FOREIGN.removeprefix(f"{DRIVER}/")  # it has no value
+_FOREIGN, _CHANGING = (key.removeprefix(f"{DRIVER}/") for key in (TAINT_FOREIGN, TAINT_CHANGING))
+"""Problems without a value."""
 
 CLASS_MISSING: Final = Check("class-missing", "a DeviceClass of the driver does not exist")
 CARD_PROBLEM: Final = Check(
@@ -73,8 +74,12 @@ def _card(where: str, card: CardView, problems: Iterable[str]) -> Iterator[Findi
     for problem in problems:
         held = _holders(card.holders)
         holders = f"; held by {held}" if held else ""
-        section = _ON_FOREIGN if problem == _FOREIGN else _ON_UNHEALTHY
-        remedy = f"docs/user/{section} says what to do."
+        remedy = f"{page_of(problem)} says what to do."
+        if problem == _CHANGING:
+            remedy = (
+                f"Nothing is to be done: when its last claim ends, it is offered as configured "
+                f"({page_of(problem)})."
+            )
         _, by_rule, rule = problem.partition(BY_RULE)
         if by_rule:
             remedy = (

@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from controller.cache.claims import allocated_by_us, writers_of_allocation
+from controller.allocator.inventory import Inventory
+from controller.cache.claims import foreign_devices, writers_of_allocation
 from controller.cache.pods import is_done, node_name
 from dra_driver.kube.resources import NODES, PODS
 from dra_driver.model.claims.claim import Object, claim_names, reserved_for, results
@@ -49,6 +50,7 @@ def claims(found: Installation) -> Iterator[Finding]:
     known_pods = PODS not in found.state.missing
     known_pools = {pool_name(each["metadata"]["name"]) for each in found.state.nodes}
     by_controller = _allocates(found)
+    inventory = Inventory.of(found.state.slices)
     unready = {pool_name(node) for node in found.unready_nodes()}
     for claim in found.state.claims:
         if not results(claim):
@@ -75,8 +77,7 @@ def claims(found: Installation) -> Iterator[Finding]:
         if unready.isdisjoint(each.pool for each in results(claim)):
             users = [pods.get(each["uid"]) for each in reserved_for(claim)]
             yield from _reported(where, claim, users)
-        is_held = any(not each.admin_access for each in results(claim))
-        if is_held and by_controller and not allocated_by_us(claim):
+        if by_controller and foreign_devices(claim, inventory):
             writers = ", ".join(writers_of_allocation(claim)) or "an unknown writer"
             yield FOREIGN_ALLOCATION.finding(
                 where,

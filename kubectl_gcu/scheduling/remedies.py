@@ -13,14 +13,14 @@ from controller.allocator.nodes.signature import Verdict
 from controller.allocator.state import State
 from controller.allocator.taints import Taint
 from dra_driver.model.claims.claim import Object, reserved_for
+from dra_driver.model.names import TAINT_UNHEALTHY
+from kubectl_gcu.inventory.problem_pages import PAGES as PAGES_BY_TAINT
 
 _TAINTED: Final = f"{Verdict.TAINTED} "
 # What only a person, or time, ends; by the words of controller/allocator/diagnosis.py.
 PAGES: Final = {
-    "unhealthy": "docs/user/health.md#what-to-do-with-an-unhealthy-card",
-    f"{_TAINTED}gcu.enflame.com/failing": "docs/user/health.md#when-a-device-cannot-be-prepared",
-    f"{_TAINTED}gcu.enflame.com/foreign": "docs/user/sharing.md#cards-that-others-use",
-    f"{_TAINTED}gcu.enflame.com/changing": "docs/user/sharing.md#what-cards-are-offered-as",
+    "unhealthy": PAGES_BY_TAINT[TAINT_UNHEALTHY],
+    **{f"{_TAINTED}{key}": page for key, page in PAGES_BY_TAINT.items()},
 }
 
 

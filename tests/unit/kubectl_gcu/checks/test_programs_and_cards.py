@@ -10,7 +10,7 @@ import pytest
 from dra_driver.kube.resources import DEVICE_CLASSES as CLASSES_RESOURCE
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.node_cards import Hold
-from dra_driver.model.names import CLASS_WHOLE
+from dra_driver.model.names import CLASS_WHOLE, TAINT_CHANGING
 from kubectl_gcu.checks.installation import Installation
 from tests.unit.controller.allocator.build import (
     CLASSES,
@@ -261,3 +261,19 @@ def scheduler_allocates() -> Installation:
 )
 def test_nothing_is_wrong(installation: Installation) -> None:
     assert found_in(installation) == []
+
+
+def test_after_a_switch_to_the_controller_a_held_card_is_no_fault() -> None:
+    """kube-scheduler gave it, and it changes with its last claim."""
+    counters = {"consumesCounters": [{"counterSet": "0000-01", "counters": {"card": {}}}]}
+    changing = {"key": TAINT_CHANGING, "effect": "NoSchedule"}
+    devices = [device(mode, 1, taints=[changing]) | counters for mode in ("whole", "shared")]
+    switched = with_state(
+        slices=tuple(pool("a", devices)), claims=(by("kube-scheduler"),), pods=STATE.pods
+    )
+    [line] = found_in(with_pods(pod("user"), of=switched))
+    assert line == (
+        "card-problem: node a, card 0000:01:00.0: changing; held by default/one. Nothing is to be "
+        "done: when its last claim ends, it is offered as configured "
+        "(docs/user/sharing.md#what-cards-are-offered-as)."
+    )
