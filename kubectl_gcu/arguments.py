@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Final
 
+from dra_driver.model.names import ALLOCATOR_CONTROLLER, ALLOCATOR_SCHEDULER
 from dra_driver.version import VERSION
 
 _FORMS: Final = ("table", "json", "yaml")
@@ -75,6 +76,12 @@ def _doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         description="One line for each thing that is wrong: where, what, remedy. Exit codes: 0, "
         "nothing is; 1, the cluster cannot be read; 2, wrong usage; 3, something is not seen, for "
         "want of a right; 4, something is wrong.",
+    )
+    made.add_argument(
+        "--allocator",
+        choices=(ALLOCATOR_CONTROLLER, ALLOCATOR_SCHEDULER),
+        default="",
+        help="also list what this allocator would refuse: before `allocator` of the chart changes",
     )
     _common(made, _FORMS, "where claims and pods are read")
 

@@ -115,10 +115,11 @@ def _explain(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
 
 
 def _doctor(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
-    installation = read_installation(api, options.namespace)
+    installation = read_installation(api, options.namespace, with_templates=bool(options.allocator))
     nodes, missing = inventory(installation.state)
     missing += installation.unread
-    found = list(findings(installation, nodes, datetime.now(UTC)))
+    now = datetime.now(UTC)
+    found = list(findings(installation, nodes, now, allocator=options.allocator))
     for sentence in missing:
         _say(f"warning: {sentence}", errors)
     if options.output == "table":

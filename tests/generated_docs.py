@@ -22,6 +22,7 @@ from kubectl_gcu.checks import (
     claims,
     holders,
     nodes,
+    other_allocator,
     policies,
     programs,
     rights,
@@ -48,7 +49,17 @@ def values_of(kind: type[T], *modules: ModuleType) -> list[T]:
 
 
 CHECKS: Final = values_of(
-    Check, programs, versions, rights, policies, nodes, cards, claims, unbound, holders
+    Check,
+    programs,
+    versions,
+    rights,
+    policies,
+    nodes,
+    cards,
+    claims,
+    unbound,
+    holders,
+    other_allocator,
 )
 
 

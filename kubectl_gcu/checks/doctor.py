@@ -15,6 +15,7 @@ from kubectl_gcu.checks import (
     claims,
     holders,
     nodes,
+    other_allocator,
     policies,
     programs,
     rights,
@@ -26,8 +27,11 @@ from kubectl_gcu.checks.installation import Installation
 from kubectl_gcu.inventory.views import NodeView
 
 
-def findings(found: Installation, inventory: list[NodeView], now: datetime) -> Iterator[Finding]:
-    """What is wrong, in the order of the docs page."""
+def findings(
+    found: Installation, inventory: list[NodeView], now: datetime, *, allocator: str = ""
+) -> Iterator[Finding]:
+    """What is wrong, in the order of the docs page; with an `allocator` also what that one would
+    refuse."""
     yield from programs.controllers(found, now)
     yield from programs.agents(found, inventory)
     yield from versions.versions(found, inventory)
@@ -47,3 +51,5 @@ def findings(found: Installation, inventory: list[NodeView], now: datetime) -> I
     yield from unbound.unbound(found, now)
     yield from holders.cards_without_claim(found, inventory)
     yield from holders.extender_bypassed(found, inventory)
+    if allocator:
+        yield from other_allocator.refused(found, allocator)

@@ -13,6 +13,7 @@ from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     EVENTS,
     LEASES,
+    RESOURCE_CLAIM_TEMPLATES,
     Resource,
 )
 from dra_driver.model.claims.claim import Object
@@ -69,6 +70,7 @@ _OTHERS: Final[Mapping[Resource, _Kind]] = {
     MUTATING_POLICY_BINDINGS: _Kind(OF_CHART, OLDEST_VISIBLE, _NO_POLICIES),
     WEBHOOKS: _Kind(OF_CHART, OLDEST, "a webhook of another version of Kubernetes is not found"),
 }
+_TEMPLATES: Final = _Kind("", OLDEST, "those that another allocator would refuse are not found")
 _REPORTS: Final = (f"reportingController={DRIVER}/agent", f"reason={FAILED_PREPARE}")
 
 
@@ -97,8 +99,9 @@ class Installation:
         return frozenset(str(pod["spec"].get("nodeName")) for pod in pods) - ready
 
 
-def read_installation(api: Api, namespace: str) -> Installation:
-    """Raises KubeError where the server does not answer."""
+def read_installation(api: Api, namespace: str, *, with_templates: bool = False) -> Installation:
+    """`with_templates`: also ResourceClaimTemplates. Raises KubeError where the server does not
+    answer."""
     version = api.server_version()
     found = Installation(read_cluster(api, namespace), version)
     unread: list[str] = []
@@ -107,11 +110,12 @@ def read_installation(api: Api, namespace: str) -> Installation:
         for where in sorted({pod["metadata"]["namespace"] for pod in found.pods("controller")})
         for lease in _lease(api, where, unread)
     }
+    kinds = {**_OTHERS, **({RESOURCE_CLAIM_TEMPLATES: _TEMPLATES} if with_templates else {})}
     objects = {
         resource: items
-        for resource in _OTHERS
-        if (version.major, version.minor) >= _OTHERS[resource].oldest
-        for items in _objects(api, resource, unread)
+        for resource, kind in kinds.items()
+        if (version.major, version.minor) >= kind.oldest
+        for items in _objects(api, resource, kind, unread)
     }
     events = tuple(_reports(api, unread))
     return Installation(found.state, version, leases, objects, events, tuple(unread))
@@ -126,8 +130,9 @@ def _lease(api: Api, namespace: str, unread: list[str]) -> Iterator[Object | Non
         unread.append(f"you may not get the Lease {namespace}/{LEASE}: a leader is not looked for")
 
 
-def _objects(api: Api, resource: Resource, unread: list[str]) -> Iterator[tuple[Object, ...]]:
-    kind = _OTHERS[resource]
+def _objects(
+    api: Api, resource: Resource, kind: _Kind, unread: list[str]
+) -> Iterator[tuple[Object, ...]]:
     try:
         yield api.list(resource, label_selector=kind.selector).items
     except NotFound:  # DRA and policies can be switched off

@@ -231,3 +231,9 @@ def test_the_notes_say_that_kube_scheduler_must_be_configured(
 ) -> None:
     page = "docs/user/scheduler-extender.md#the-clusters-own-scheduler"
     assert (page in helm.notes(values)) == shown
+
+
+@pytest.mark.parametrize("allocator", ["controller", "scheduler"])
+def test_the_notes_name_the_check_before_a_switch(helm: Helm, allocator: str) -> None:
+    notes = helm.notes({"allocator": allocator, "schedulerVersion": "1.37.1"})
+    assert ("kubectl gcu doctor --allocator scheduler" in notes) == (allocator == "scheduler")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from kubectl_gcu.checks.other_allocator import REFUSED_BY_OTHER
 from kubectl_gcu.checks.versions import NEWEST
 from tests.generated_docs import CHECKS
 from tests.unit.kubectl_gcu.checks import (
@@ -23,6 +24,7 @@ def test_each_check_finds_a_fault_in_a_test() -> None:
         test_unbound_pods,
     )
     shown = {line.partition(":")[0] for module in modules for _, line in module.FAULTS.values()}
+    shown.add(REFUSED_BY_OTHER.name)  # test_other_allocator.py: with an option alone
     assert shown == {each.name for each in CHECKS}
     assert len(CHECKS) == len(shown)
 

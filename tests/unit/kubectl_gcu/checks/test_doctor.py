@@ -11,7 +11,15 @@ import pytest
 from dra_driver.kube.api import Listing, ServerVersion
 from dra_driver.kube.errors import Forbidden, NotFound
 from dra_driver.kube.resources import DEVICE_CLASSES as CLASSES_RESOURCE
-from dra_driver.kube.resources import EVENTS, LEASES, NODES, PODS, RESOURCE_SLICES, Resource
+from dra_driver.kube.resources import (
+    EVENTS,
+    LEASES,
+    NODES,
+    PODS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_SLICES,
+    Resource,
+)
 from dra_driver.model.claims.claim import Object
 from kubectl_gcu import main
 from kubectl_gcu.checks.finding import Finding
@@ -23,8 +31,13 @@ from kubectl_gcu.checks.installation import (
     read_installation,
 )
 from kubectl_gcu.main import PARTIAL, WRONG
+from tests.unit.kubectl_gcu.checks.claims_for_scheduler import claim, config
 from tests.unit.kubectl_gcu.checks.installations import HEALTHY, STATE, event, found_in, lease
 
+BY_MEMORY = {
+    "metadata": {"name": "parts", "namespace": "team"},
+    "spec": {"spec": claim(config(memory="7Gi"))["spec"]},
+}
 REPORT = event("GcuCardLost", "it is gone", kind="Node", name="a")
 
 
@@ -32,8 +45,13 @@ class Server:
     """A healthy cluster; `refused` may not be read, and of `without` there is nothing."""
 
     def __init__(
-        self, *refused: Resource, minor: int = 36, without: Resource | None = None
+        self,
+        *refused: Resource,
+        minor: int = 36,
+        without: Resource | None = None,
+        of_templates: tuple[Object, ...] = (),
     ) -> None:
+        self._templates = of_templates
         self._refused = refused
         self._without = without
         self._minor = minor
@@ -55,6 +73,7 @@ class Server:
             NODES: STATE.nodes,
             PODS: STATE.pods,
             EVENTS: (REPORT,) if field_selector.startswith("reportingController") else (),
+            RESOURCE_CLAIM_TEMPLATES: self._templates,
             **HEALTHY.objects,
         }
         return Listing(objects.get(resource, ()), "1")
@@ -72,8 +91,8 @@ class Server:
         """Nothing is open."""
 
 
-def read(server: Any) -> Installation:
-    return read_installation(server, "default")
+def read(server: Any, *, with_templates: bool = False) -> Installation:
+    return read_installation(server, "default", with_templates=with_templates)
 
 
 def test_what_is_read() -> None:
@@ -96,6 +115,16 @@ def test_what_is_read() -> None:
         "events reason=FailedPrepareDynamicResources",
     ]
     assert read(Server(without=LEASES)).leases == {"gcu": None}
+
+
+def test_templates_are_read_when_asked_for() -> None:
+    assert RESOURCE_CLAIM_TEMPLATES not in read(Server()).objects
+    assert read(Server(), with_templates=True).objects[RESOURCE_CLAIM_TEMPLATES] == ()
+    [sentence] = read(Server(RESOURCE_CLAIM_TEMPLATES), with_templates=True).unread
+    assert sentence == (
+        "you may not list resourceclaimtemplates: those that another allocator would refuse are "
+        "not found"
+    )
 
 
 def test_what_the_server_does_not_serve() -> None:
@@ -135,13 +164,15 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
         "Lease gcu/gcu-dra-controller",
         {"check", "where", "what", "remedy"},
     )
+    code, out, _ = run(Server(of_templates=(BY_MEMORY,)), "--allocator=scheduler")
+    assert (code, "claim template team/parts: kube-scheduler cannot" in out) == (WRONG, True)
     code, out, errors = run(Server(NODES))
     assert (code, out.count("\n")) == (WRONG, 1)
     assert errors.startswith("warning: you may not list nodes")
     forged = Finding("a", "pod team/\x1b[8m", "ENFLAME_VISIBLE_DEVICES=0\n", "remedy")
-    monkeypatch.setattr(main, "findings", lambda *_: (forged,))
+    monkeypatch.setattr(main, "findings", lambda *_, **__: (forged,))
     assert run(Server())[1] == "pod team/\ufffd[8m: ENFLAME_VISIBLE_DEVICES=0 . remedy\n"
-    monkeypatch.setattr(main, "findings", lambda *_: ())
+    monkeypatch.setattr(main, "findings", lambda *_, **__: ())
     assert run(Server())[:2] == (0, "nothing is wrong that can be seen\n")
     assert run(Server(NODES))[0] == PARTIAL
     code, _, errors = run(Server(LEASES))

@@ -1,0 +1,84 @@
+"""What the chart's policies refuse while kube-scheduler allocates, in Python. Pure.
+
+policy-config-amounts.yaml and policy-legacy-resources.yaml have the same rules in CEL, and
+tests/unit/kubectl_gcu/checks/claims_for_scheduler.py the cases for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from dra_driver.asks.limits import MEASURES, limit_names
+from dra_driver.asks.templates import devices_named
+from dra_driver.model.claims.amounts import config_applies
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.claims.measures import CORES
+from dra_driver.model.names import (
+    CAPACITY_MEMORY,
+    CAPACITY_SIZE,
+    CAPACITY_SLICES,
+    DRIVER,
+    RESOURCE_DRS,
+    RESOURCE_SHARED,
+)
+
+Objection = tuple[str, str]
+"""What is refused, as a sentence about an object, and the remedy."""
+
+_UNTRANSLATED: Final = (CAPACITY_MEMORY, CORES, "isolation")
+
+
+def of_claim(devices: Mapping[str, Any]) -> Iterator[Objection]:
+    """`devices` is ``spec.devices`` of a claim."""
+    for entry in devices.get("config") or ():
+        opaque = entry.get("opaque") or {}
+        parameters = opaque.get("parameters") or {}
+        if opaque.get("driver") != DRIVER:
+            continue
+        for name in (CAPACITY_SLICES, CAPACITY_SIZE):
+            if name in parameters and not _is_requested(devices, entry, name, parameters[name]):
+                yield (
+                    f"kube-scheduler does not read {name} {parameters[name]} of its GcuConfig",
+                    f"Request the same {name} by capacity.requests, or leave it out of GcuConfig.",
+                )
+        if untranslated := [name for name in _UNTRANSLATED if name in parameters]:
+            yield (
+                f"kube-scheduler cannot translate {', '.join(untranslated)} of its GcuConfig",
+                "Request slices or size by capacity.requests.",
+            )
+
+
+def of_pod(pod: Object) -> Iterator[Objection]:
+    """By its limits, or by the claim template that they became (docs/adr/0015)."""
+    templates = (
+        str(each.get("resourceClaimTemplateName") or "")
+        for each in pod["spec"].get("resourceClaims") or ()
+    )
+    became = any(any(of_claim(devices_named(name) or {})) for name in templates)
+    if became or limit_names(pod, MEASURES.__contains__):
+        yield (
+            f"kube-scheduler cannot translate its limits {' and '.join(MEASURES)}",
+            f"Use {RESOURCE_DRS} or {RESOURCE_SHARED}.",
+        )
+
+
+def _is_requested(
+    devices: Mapping[str, Any], entry: Mapping[str, Any], name: str, amount: object
+) -> bool:
+    """Whether all requests that the entry of ``config`` is for ask for the amount and no other."""
+    return all(
+        {text for key in (name, f"{DRIVER}/{name}") if (text := asked.get(key))} == {str(amount)}
+        for request, asked in _capacities(devices)
+        if config_applies(entry, request)
+    )
+
+
+def _capacities(devices: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """``capacity.requests`` by request, or by ``request/subrequest``."""
+    for request in devices.get("requests") or ():
+        forms = {request["name"]: request["exactly"]} if request.get("exactly") else {}
+        for sub in request.get("firstAvailable") or ():
+            forms[f"{request['name']}/{sub['name']}"] = sub
+        for name, form in forms.items():
+            yield name, (form.get("capacity") or {}).get("requests") or {}

@@ -1,0 +1,96 @@
+"""Claims with a GcuConfig, and whether the chart's policy refuses them while kube-scheduler
+allocates: on a real API server, and by `kubectl_gcu.checks.scheduler_policies`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from dra_driver.kube.resources import RESOURCE_CLAIMS
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.names import CLASS_SHARED, DRIVER
+
+
+def config(*requests: str, **amounts: Any) -> Object:
+    parameters = {"apiVersion": f"{DRIVER}/v1alpha1", "kind": "GcuConfig", **amounts}
+    return {
+        "opaque": {"driver": DRIVER, "parameters": parameters},
+        **({"requests": list(requests)} if requests else {}),
+    }
+
+
+def shares(amount: int | str | None, name: str | None = None, *, full: int = 0) -> Object:
+    """A form that asks for slices; for `full` by the full name of the capacity."""
+    found: Object = {"deviceClassName": CLASS_SHARED}
+    if name is not None:
+        found["name"] = name
+    if amount is not None:
+        found["capacity"] = {"requests": {"slices": str(amount)}}
+    if full:
+        found.setdefault("capacity", {"requests": {}})["requests"][f"{DRIVER}/slices"] = str(full)
+    return found
+
+
+def spec(*configs: Object, **requests: Object) -> Object:
+    asked = [{"name": name, **form} for name, form in requests.items()] or [
+        {"name": "gcu", "exactly": shares(None)}
+    ]
+    return {"devices": {"requests": asked, **({"config": list(configs)} if configs else {})}}
+
+
+def claim(*configs: Object, **requests: Object) -> Object:
+    return {
+        "apiVersion": RESOURCE_CLAIMS.api_version,
+        "kind": RESOURCE_CLAIMS.kind,
+        "metadata": {"name": "asks", "namespace": "default"},
+        "spec": spec(*configs, **requests),
+    }
+
+
+TWO: Object = {"exactly": shares(2)}
+ALTERNATIVES: Object = {"firstAvailable": [shares(2, "two"), shares(1, "one")]}
+
+
+CASES: Final = [
+    pytest.param(claim(), False, id="no configuration"),
+    pytest.param(claim(config(packing={"cards": "spread"})), False, id="no amount"),
+    pytest.param(claim(config(slices=2)), True, id="an amount in the configuration alone"),
+    pytest.param(claim(config(slices=2), gcu=TWO), False, id="the same amounts"),
+    pytest.param(claim(config("gcu", slices=2), gcu=TWO), False, id="by the request's name"),
+    pytest.param(claim(config(slices=3), gcu=TWO), True, id="different amounts"),
+    pytest.param(claim(config(size=2), gcu=TWO), True, id="the amount of another mode"),
+    pytest.param(
+        claim(config(slices=2), gcu={"exactly": shares(None, full=2)}),
+        False,
+        id="by the full name",
+    ),
+    pytest.param(
+        claim(config(slices=2), gcu={"exactly": shares(2, full=2)}), False, id="by both names"
+    ),
+    pytest.param(
+        claim(config(slices=2), gcu={"exactly": shares(None, full=3)}),
+        True,
+        id="another amount by the full name",
+    ),
+    pytest.param(
+        claim(config(slices=2), gcu={"exactly": shares(2, full=3)}),
+        True,
+        id="another amount by one of both names",
+    ),
+    pytest.param(
+        claim(config("gcu", slices=2), gcu=TWO, other={"exactly": shares(1)}),
+        False,
+        id="another request",
+    ),
+    pytest.param(claim(config("gcu/two", slices=2), gcu=ALTERNATIVES), False, id="an alternative"),
+    pytest.param(claim(config("gcu", slices=2), gcu=ALTERNATIVES), True, id="all alternatives"),
+    pytest.param(claim(config(memory="7Gi")), True, id="memory"),
+    pytest.param(claim(config(cores=20), gcu=TWO), True, id="cores beside an amount"),
+    pytest.param(claim(config(isolation="fixed-share")), True, id="isolation"),
+    pytest.param(
+        claim({"opaque": {"driver": "other.example.com", "parameters": {"slices": 2}}}),
+        False,
+        id="another driver's configuration",
+    ),
+]
