@@ -141,6 +141,10 @@ ANNOTATIONS: Final = {
         *("annotation", "Secret", "helm"),
         "the day on which helm issued the certificate",
     ),
+    names.ANNOTATION_SCHEDULER_VERSION: (
+        *("annotation", "Pod of the controller", "the chart"),
+        "`schedulerVersion`, which `kubectl gcu doctor` compares with kube-scheduler's images",
+    ),
     names.ANNOTATION_CARDS: (
         *("annotation", "Node", "the agent, without DRA"),
         "the cards, with who has what of them",

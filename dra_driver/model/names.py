@@ -48,6 +48,9 @@ ALLOCATOR_SCHEDULER: Final = "scheduler"
 # On the controller's Lease: who allocates. Written by the leader, read by agents (docs/adr/0027).
 ANNOTATION_ALLOCATOR: Final = f"{DRIVER}/allocator"
 
+# On pods of the controller: the version of kube-scheduler that the chart was told.
+ANNOTATION_SCHEDULER_VERSION: Final = f"{DRIVER}/scheduler-version"
+
 # On a ResourceSlice all of whose cards are of one model.
 LABEL_MODEL: Final = f"{DRIVER}/model"
 

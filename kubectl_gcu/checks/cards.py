@@ -26,6 +26,11 @@ _OWN_LIMITS: Final = {RESOURCE_COUNT, *RESOURCES.values()}
 _FOREIGN, _CHANGING = (key.removeprefix(f"{DRIVER}/") for key in (TAINT_FOREIGN, TAINT_CHANGING))
 """Problems without a value."""
 
+_CAUSE: Final = "remove what tolerates the taint gcu.enflame.com/allocated-by"
+_CAUSE_BY_SCHEDULER: Final = (
+    "see whether kube-scheduler is 1.36.3 or newer (docs/user/which-allocator.md)"
+)
+
 CLASS_MISSING: Final = Check("class-missing", "a DeviceClass of the driver does not exist")
 CARD_PROBLEM: Final = Check(
     "card-problem",
@@ -67,10 +72,12 @@ def cards(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:
             left_out = {_FOREIGN} if by_plugin and not card.holders else set()
             left_out |= {NOT_PUBLISHED} if node.name in unready else set()
             problems = [each for each in card.problems if each not in left_out]
-            yield from _card(f"node {node.name}, card {card.address}", card, problems)
+            where = f"node {node.name}, card {card.address}"
+            yield from _problems(where, card, problems)
+            yield from _over_allocated(where, card, for_scheduler=found.for_scheduler)
 
 
-def _card(where: str, card: CardView, problems: Iterable[str]) -> Iterator[Finding]:
+def _problems(where: str, card: CardView, problems: Iterable[str]) -> Iterator[Finding]:
     for problem in problems:
         held = _holders(card.holders)
         holders = f"; held by {held}" if held else ""
@@ -92,20 +99,25 @@ def _card(where: str, card: CardView, problems: Iterable[str]) -> Iterator[Findi
                 "(docs/user/health.md#when-the-agents-records-are-lost)."
             )
         yield CARD_PROBLEM.finding(where, f"{problem}{holders}", remedy)
-    modes = {each.mode for each in card.holders if not each.admin}
-    if len(modes) > 1 or (card.mode and card.total and card.used > card.total):
-        owners = [each for each in card.holders if not each.admin]
+
+
+def _over_allocated(where: str, card: CardView, *, for_scheduler: bool) -> Iterator[Finding]:
+    owners = [each for each in card.holders if not each.admin]
+    modes = {each.mode for each in owners}
+    if len(modes) < 2 and not (card.mode and card.total and card.used > card.total):
+        return
+    remedy = "Delete one of these pods."
+    if any(each.claim for each in owners):
         remedy = (
-            "Delete one of these claims with its pods, and remove what tolerates the taint "
-            "gcu.enflame.com/allocated-by."
-            if any(each.claim for each in owners)
-            else "Delete one of these pods."
+            f"Delete one of these claims with its pods, and {_CAUSE_BY_SCHEDULER}."
+            if for_scheduler
+            else f"Delete one of these claims with its pods, and {_CAUSE}."
         )
-        yield OVER_ALLOCATED.finding(
-            where,
-            f"more is allocated than there is: {card.used} of {card.total}, by {_holders(owners)}",
-            remedy,
-        )
+    yield OVER_ALLOCATED.finding(
+        where,
+        f"more is allocated than there is: {card.used} of {card.total}, by {_holders(owners)}",
+        remedy,
+    )
 
 
 def _holders(holders: Iterable[Holder]) -> str:

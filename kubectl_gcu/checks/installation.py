@@ -20,6 +20,7 @@ from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import DRIVER
 from kubectl_gcu.cluster.driver_pods import CHART, driver_pods
 from kubectl_gcu.cluster.state import ClusterState, read_cluster
+from kubectl_gcu.scheduling.packing import is_for_scheduler
 
 LEASE: Final = "gcu-dra-controller"
 FAILED_PREPARE: Final = "FailedPrepareDynamicResources"  # kubelet 1.36.3, package events
@@ -90,6 +91,11 @@ class Installation:
     def pods(self, component: str) -> list[Object]:
         """`driver_pods` of that component."""
         return driver_pods(self.state.pods, component)
+
+    @property
+    def for_scheduler(self) -> bool:
+        """Whether kube-scheduler allocates."""
+        return is_for_scheduler(self.state.pods, self.state.slices)
 
     def unready_nodes(self) -> frozenset[str]:
         """Nodes with agents, but without a ready one. What such agents write may be old, or

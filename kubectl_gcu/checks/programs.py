@@ -17,7 +17,11 @@ from kubectl_gcu.inventory.views import NodeView
 _LATE: Final = 2  # lease durations
 _NOT_SERVING: Final = "GcuNotServing"
 
-NO_CONTROLLER: Final = Check("no-controller", "no pod of the controller runs: nothing is allocated")
+NO_CONTROLLER: Final = Check(
+    "no-controller",
+    "no pod of the controller runs: nothing is allocated, or, where kube-scheduler allocates, pods "
+    "with new limits get no claim",
+)
 NOT_READY: Final = Check(
     "pod-not-ready",
     "a pod of the driver is not ready; an agent's own event says why. What an agent publishes and "
@@ -39,7 +43,7 @@ def controllers(found: Installation, now: datetime) -> Iterator[Finding]:
     if not pods and PODS not in found.state.missing:
         yield NO_CONTROLLER.finding(
             "controller",
-            "it has no pod, and without it nothing is allocated",
+            f"it has no pod, and without it {_lacking(found)}",
             "Install the chart, or scale its Deployment up.",
         )
     yield from (_not_ready(pod, found) for pod in pods if not is_ready(pod))
@@ -53,8 +57,15 @@ def controllers(found: Installation, now: datetime) -> Iterator[Finding]:
             yield NOBODY_LEADS.finding(
                 where,
                 f"no controller has led for {late:.0f} s",
-                "See the controllers' logs; nothing is allocated meanwhile.",
+                f"See the controllers' logs; meanwhile {_lacking(found)}.",
             )
+
+
+def _lacking(found: Installation) -> str:
+    """What does not happen while no controller leads."""
+    if found.for_scheduler:
+        return "pods with new limits get no claim; kube-scheduler allocates as before"
+    return "nothing is allocated"
 
 
 def _seconds_late(spec: Mapping[str, Any], now: datetime) -> float:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
+from controller.cache.pods import is_done
 from dra_driver.kube.api import ServerVersion
 from dra_driver.kube.container_runtime import KUBELET_TAKES_CDI_NAMES, Cdi, cdi_of
 from dra_driver.kube.preflight import OLDEST, OLDEST_VISIBLE
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import InvalidValue
+from dra_driver.model.names import ANNOTATION_SCHEDULER_VERSION
 from dra_driver.version import VERSION
-from kubectl_gcu.checks.finding import Check, Finding
+from kubectl_gcu.checks.finding import Check, Finding, named
 from kubectl_gcu.checks.installation import Installation
 from kubectl_gcu.inventory.views import NodeView, ServedBy
 
+_VERSION: Final = r"v?([0-9]+\.[0-9]+\.[0-9]+)"
+_SCHEDULER_IMAGE: Final = re.compile(rf"(?:^|/)kube-scheduler:{_VERSION}")
 NEWEST: Final = (1, 37)
 """The newest version of Kubernetes that README.md lists as tested."""
 
@@ -34,6 +39,11 @@ NO_CDI: Final = Check(
 )
 MIXED_VERSIONS: Final = Check(
     "mixed-versions", "agents and controllers are of several versions of the driver"
+)
+OTHER_SCHEDULER: Final = Check(
+    "other-scheduler",
+    "kube-scheduler allocates, and its image is of another version than the chart's "
+    "`schedulerVersion`. Not found: a kube-scheduler that is no pod",
 )
 OTHER_VERSION: Final = Check(
     "other-version", "`kubectl gcu` is of another version than the driver in the cluster"
@@ -58,6 +68,7 @@ def versions(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:
     for each in found.state.nodes:
         if each["metadata"]["name"] in served:
             yield from _node(each, by_claims, by_runtime=by_runtime)
+    yield from _scheduler(found)
     yield from _programs(found)
 
 
@@ -87,6 +98,28 @@ def _environment(pod: Object) -> Iterator[tuple[str, str]]:
         for each in container.get("env") or ():
             if each["name"] in {"GCU_MODE", "GCU_SLICE_FORM", "GCU_INJECTION"}:
                 yield each["name"], str(each.get("value", ""))
+
+
+def _scheduler(found: Installation) -> Iterator[Finding]:
+    """The chart writes `schedulerVersion` on pods of the controller while kube-scheduler
+    allocates."""
+    annotations = (pod["metadata"].get("annotations") or {} for pod in found.pods("controller"))
+    versions = (str(each.get(ANNOTATION_SCHEDULER_VERSION, "")) for each in annotations)
+    said = {version[1] for text in versions if (version := re.match(_VERSION, text))}
+    if len(said) != 1:
+        return  # during an update of the chart it has both
+    [expected] = said
+    for pod in found.state.pods:
+        for container in pod["spec"]["containers"]:
+            image = _SCHEDULER_IMAGE.search(str(container.get("image", "")))
+            if image and not is_done(pod) and image[1] != expected:
+                yield OTHER_SCHEDULER.finding(
+                    f"pod {named(pod)}",
+                    f"it is kube-scheduler {image[1]}, and the chart's schedulerVersion is "
+                    f"{expected}",
+                    "Set it by helm upgrade, which refuses versions that allocate a card twice: "
+                    "docs/user/which-allocator.md#choose-kube-scheduler.",
+                )
 
 
 def _node(node: Object, by_claims: set[str], *, by_runtime: bool) -> Iterator[Finding]:

@@ -27,6 +27,11 @@ from kubectl_gcu.cluster.observed_pod import ObservedPod, observe_pod
 from kubectl_gcu.cluster.pod_events import event_time
 from kubectl_gcu.cluster.pod_status import is_untried, scheduled_condition
 from kubectl_gcu.cluster.to_decide import objects_to_decide, volumes_of
+from kubectl_gcu.scheduling.admin_access import (
+    NEEDS_FREE_CARD,
+    has_admin_access,
+    without_admin_access,
+)
 from kubectl_gcu.scheduling.asked import asked
 from kubectl_gcu.scheduling.decision import LiveAllocator
 from kubectl_gcu.scheduling.explanation import Explanation
@@ -40,7 +45,7 @@ from kubectl_gcu.scheduling.steps import (
     released,
     step_of,
 )
-from kubectl_gcu.scheduling.unbound import incomplete_group, why_unbound
+from kubectl_gcu.scheduling.unbound import incomplete_group, scheduler_title, why_unbound
 from kubectl_gcu.scheduling.verdict import Verdict
 
 _NO_CONTROLLER = "no pod of the controller is ready, and without it nothing is allocated"
@@ -105,6 +110,10 @@ def _by_allocator(api: Api, found: ObservedPod, explanation: Explanation) -> Exp
         return replace(explanation, missing=missing)
     volumes, unread = volumes_of(api, found.pod)
     allocator = LiveAllocator(objects)
+    if allocator.for_scheduler and (step := _untried_by_other_scheduler(found, explanation.step)):
+        return replace(
+            explanation, step=step, missing=found.unseen, asks=asked(found.present.values())
+        )
     verdict = _decide(allocator, found.pod, found.present, volumes)
     if verdict is None:
         step = _of_other_driver(explanation.step, found.present, objects[DEVICE_CLASSES])
@@ -118,7 +127,7 @@ def _by_allocator(api: Api, found: ObservedPod, explanation: Explanation) -> Exp
     if verdict.needs_person:
         step = replace(step, who=_PERSON)
     elif allocator.for_scheduler:
-        step = replace(step, who="the allocator, which is kube-scheduler")
+        step = replace(step, who=f"the allocator, which is {scheduler_title(found.pod)}")
     return replace(
         explanation,
         step=step,
@@ -138,15 +147,37 @@ def _freed(events: Sequence[Object]) -> str:
     return f"{to_the_second}Z: {note_of(event)}"
 
 
+def _untried_by_other_scheduler(found: ObservedPod, step: Step) -> Step | None:
+    """The step of a pod whose claims its scheduler allocates, where that is not the default one and
+    has not tried the pod."""
+    if pods.scheduler_name(found.pod) == pods.DEFAULT_SCHEDULER or not is_untried(found.pod):
+        return None
+    reason = why_unbound(found.pod, group=found.group, binds_others=found.binds_others)
+    return replace(step, who=reason.who, text=reason.why, remedy=reason.remedy)
+
+
 def _decide(
     allocator: LiveAllocator, pod: Object, claims: Mapping[str, Object], volumes: Sequence[Object]
 ) -> Verdict | None:
     try:
-        return allocator.decide(pod, claims, volumes)
+        return _verdict(allocator, pod, claims, volumes)
     except InvalidValue as error:
         return Verdict("", str(error), remedy=_CORRECT, needs_person=True)
     except Refused as error:
         return Verdict("", str(error), needs_person=True)
+
+
+def _verdict(
+    allocator: LiveAllocator, pod: Object, claims: Mapping[str, Object], volumes: Sequence[Object]
+) -> Verdict | None:
+    """With free cards for administrative access, where kube-scheduler needs them."""
+    verdict = allocator.decide(pod, claims, volumes)
+    if not (verdict and verdict.node and allocator.for_scheduler and has_admin_access(claims)):
+        return verdict
+    verdict = allocator.decide(pod, without_admin_access(claims), volumes)
+    if verdict is None or verdict.node:
+        return verdict
+    return replace(verdict, reason=f"{verdict.reason}; {NEEDS_FREE_CARD}")
 
 
 def _is_served(allocator: LiveAllocator, found: Sequence[Object]) -> bool:

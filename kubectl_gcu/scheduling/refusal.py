@@ -22,6 +22,7 @@ _OF_ALLOCATOR: Final = (
     "resource claim",
     "resourceclaim",
     "node(s) didn't match Pod's node affinity",
+    "node(s) didn't satisfy plugin(s) [NodeAffinity]",
     "node(s) had untolerated taint",
     "node(s) were unschedulable",
 )

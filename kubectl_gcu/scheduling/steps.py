@@ -9,6 +9,7 @@ from typing import Any
 
 from controller.cache import pods
 from dra_driver.asks.limits import COUNTED, limit_names
+from dra_driver.asks.templates import devices_named
 from dra_driver.model.claims.claim import Object, allocation, results
 from dra_driver.model.names import DRIVER
 from kubectl_gcu.cluster.pod_status import scheduled_condition, waiting_containers
@@ -20,6 +21,8 @@ _TAKEN_BACK = "the controller took its devices back, because it was not bound"
 # The controller's about pods that wait for what never comes by itself; the notes have the remedies.
 _FOR_PERSON = {"GcuLimitNotServed", "GcuClaimTooOld"}
 _NO_REASON = "no event says why; one comes within seconds"
+# Kubernetes 1.37.1, pkg/controller/resourceclaim.
+_TEMPLATE_GONE = "not found"
 _COMBINED = "(combined from similar events): "
 # Reasons of dra_driver/node/claims/device_status.py.
 _OF_DEVICE = {
@@ -143,6 +146,8 @@ def _without_claim(pod: Object, absent: list[str], events: Iterable[Object], cre
         who = "whoever sets the namespace's quotas, or has claims in it"
         return Step(who, f"{text}: {note}", created, remedy=remedy)
     who = "kube-controller-manager" if template else "whoever creates the claim"
+    if template and devices_named(template) and _TEMPLATE_GONE in note:
+        who = "the controller, which makes the template"
     return Step(who, f"{text}: {note}" if note else text, created)
 
 

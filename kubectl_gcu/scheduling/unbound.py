@@ -30,8 +30,7 @@ def why_unbound(
 ) -> UnboundReason:
     """`group` is the pod's PodGroup, where one is known. `binds_others` is whether other pods are
     bound that name the same scheduler."""
-    name = pods.scheduler_name(pod)
-    who = "kube-scheduler" if name == pods.DEFAULT_SCHEDULER else f"the scheduler {name}"
+    who = scheduler_title(pod)
     if pods.is_held_by_others(pod):
         gates = ", ".join(sorted(pods.gates(pod) - {SCHEDULING_GATE}))
         return UnboundReason("whoever set the scheduling gate", f"it is held back by {gates}")
@@ -44,6 +43,12 @@ def why_unbound(
     if group and (reason := _untried_group(group, who)):
         return reason
     return _untried(pod, who, binds_others=binds_others)
+
+
+def scheduler_title(pod: Object) -> str:
+    """The scheduler that the pod names, for people."""
+    name = pods.scheduler_name(pod)
+    return "kube-scheduler" if name == pods.DEFAULT_SCHEDULER else f"the scheduler {name}"
 
 
 def _gated(group: PodGroupProgress | None) -> UnboundReason:

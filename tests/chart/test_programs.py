@@ -17,6 +17,7 @@ from dra_driver.config.card_rules import CardConfig, load_card_rules
 from dra_driver.config.loader import Settings, load, variable
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.mode import Mode
+from dra_driver.model.names import ANNOTATION_SCHEDULER_VERSION
 from dra_driver.model.pci import PciAddress
 from dra_driver.telemetry.program import LINGER
 from dra_driver.version import VERSION
@@ -218,3 +219,12 @@ def test_a_pod_has_the_time_that_its_program_takes_to_end(helm: Helm, program: s
     pod = rendered.agent if program == "agent" else rendered.controller
     stops = {"agent": agent._STOP_WITHIN, "controller": app._END}[program]
     assert pod["terminationGracePeriodSeconds"] > stops + LINGER
+
+
+@pytest.mark.parametrize(("values", "version"), [({}, None), (SCHEDULER, "1.37.1")])
+def test_the_controller_has_the_version_of_kube_scheduler(
+    helm: Helm, values: Values, version: str | None
+) -> None:
+    [deployment] = helm.render(values).of("Deployment")
+    metadata = deployment["spec"]["template"]["metadata"]
+    assert (metadata.get("annotations") or {}).get(ANNOTATION_SCHEDULER_VERSION) == version

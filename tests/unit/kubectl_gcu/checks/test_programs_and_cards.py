@@ -277,3 +277,37 @@ def test_after_a_switch_to_the_controller_a_held_card_is_no_fault() -> None:
         "done: when its last claim ends, it is offered as configured "
         "(docs/user/sharing.md#what-cards-are-offered-as)."
     )
+
+
+def counted(mode: str, bus: int) -> Object:
+    """A device as it is published for kube-scheduler."""
+    counters = {"consumesCounters": [{"counterSet": f"0000-{bus:02}", "counters": {"card": {}}}]}
+    return device(mode, bus) | counters | {"taints": []}
+
+
+FOR_SCHEDULER = with_state(
+    slices=tuple(pool("a", [counted("whole", 1), counted("shared", 1)])),
+    pods=(part("agent", "a"), part("controller", "b", GCU_ALLOCATOR="scheduler")),
+)
+
+
+def test_without_a_controller_kube_scheduler_allocates_all_the_same() -> None:
+    [line] = found_in(with_state(FOR_SCHEDULER, pods=(part("agent", "a"),)))
+    assert line == (
+        "no-controller: controller: it has no pod, and without it pods with new limits get no "
+        "claim; kube-scheduler allocates as before. Install the chart, or scale its Deployment up."
+    )
+    [line] = found_in(replace(FOR_SCHEDULER, leases={"gcu": lease("2026-01-02T11:00:00.000000Z")}))
+    assert line.startswith("nobody-leads: Lease gcu/gcu-dra-controller: no controller has led for ")
+    assert line.endswith("get no claim; kube-scheduler allocates as before.")
+
+
+def test_what_kube_scheduler_granted_twice() -> None:
+    twice = [ours(allocated(name, "a", "whole-0000-01-00-0")) for name in "xy"]
+    claims = tuple(by("kube-scheduler", each) for each in twice)
+    [line] = found_in(with_state(FOR_SCHEDULER, claims=claims))
+    assert line == (
+        "over-allocated: node a, card 0000:01:00.0: more is allocated than there is: 2 of 1, by "
+        "default/x, default/y. Delete one of these claims with its pods, and see whether "
+        "kube-scheduler is 1.36.3 or newer (docs/user/which-allocator.md)."
+    )

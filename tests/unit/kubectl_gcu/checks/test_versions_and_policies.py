@@ -10,6 +10,7 @@ import pytest
 
 from dra_driver.kube.api import ServerVersion
 from dra_driver.model.claims.claim import Object
+from dra_driver.model.names import ANNOTATION_SCHEDULER_VERSION
 from kubectl_gcu.checks.installation import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
@@ -89,6 +90,23 @@ ANOTHER_CHARTS: Object = {
 EDITED = written(POLICY, ("helm", BY_CHART), ("kubectl-edit", {"f:spec": {"f:validations": {}}}))
 
 
+def by_scheduler(version: str, *images: str) -> Installation:
+    """kube-scheduler allocates, with the chart's `schedulerVersion`; pods of it with these
+    images."""
+    controller = part("controller", "b", GCU_ALLOCATOR="scheduler")
+    if version:
+        controller["metadata"]["annotations"] = {ANNOTATION_SCHEDULER_VERSION: version}
+    schedulers = [
+        {
+            "metadata": {"namespace": "kube-system", "name": "kube-scheduler-b", "uid": image},
+            "spec": {"nodeName": "b", "containers": [{"name": "kube-scheduler", "image": image}]},
+            "status": {"phase": "Running"},
+        }
+        for image in images
+    ]
+    return with_state(pods=(part("agent", "a"), controller, *schedulers))
+
+
 FAULTS: dict[str, tuple[Installation, str]] = {
     "a server that is too new": (
         server(38),
@@ -101,6 +119,13 @@ FAULTS: dict[str, tuple[Installation, str]] = {
     "slices that the server has not": (
         server(35, agents(part("agent", "a", GCU_MODE="auto", GCU_SLICE_FORM="visible"))),
         "server-too-old: API server: it is v1.35.0, which drops device taints, and slices are to ",
+    ),
+    "another kube-scheduler": (
+        by_scheduler("1.37.1", "registry.k8s.io/kube-scheduler:v1.36.1"),
+        (
+            "other-scheduler: pod kube-system/kube-scheduler-b: it is kube-scheduler 1.36.1, and "
+            "the chart's schedulerVersion is 1.37.1. Set it by helm upgrade, which refuses "
+        ),
     ),
     "a kubelet that is too old": (
         with_state(nodes=(node("a", info={"kubeletVersion": "v1.33.9"}), node("b"))),
@@ -261,3 +286,18 @@ def by_group(group: str) -> Installation:
 )
 def test_nothing_is_wrong(installation: Installation) -> None:
     assert found_in(installation) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "image"),
+    [
+        ("1.37.1", "registry.k8s.io/kube-scheduler:v1.37.1"),
+        ("v1.37.1", "localhost:5000/kube-scheduler:v1.37.1@sha256:0"),
+        ("1.37.1+vendor", "kube-scheduler:1.37.1"),
+        ("", "registry.k8s.io/kube-scheduler:v1.36.1"),
+        ("1.37.1", "registry.k8s.io/kube-scheduler@sha256:0"),
+        ("1.37.1", "example.com/my-kube-scheduler:v1.36.1"),
+    ],
+)
+def test_the_same_kube_scheduler_or_none_that_is_known(version: str, image: str) -> None:
+    assert found_in(by_scheduler(version, image)) == []

@@ -3,6 +3,7 @@ devices have counters, by which a card is in one mode at a time."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -15,9 +16,10 @@ from dra_driver.kube.resources import (
     RESOURCE_SLICES,
 )
 from dra_driver.model.claims.claim import Object
+from kubectl_gcu.scheduling.admin_access import NEEDS_FREE_CARD
 from kubectl_gcu.scheduling.explain import explain_pod, pods_of_claim
 from kubectl_gcu.scheduling.explanation import lines
-from tests.unit.controller.allocator.build import CLASSES, allocated, claim, device, pool
+from tests.unit.controller.allocator.build import CLASSES, allocated, claim, device, pool, request
 from tests.unit.controller.world import node, pod
 from tests.unit.kubectl_gcu.manifests import single, spec
 from tests.unit.kubectl_gcu.scheduling.test_packing import controller
@@ -25,6 +27,7 @@ from tests.unit.kubectl_gcu.scheduling.test_plan import plan
 from tests.unit.kubectl_gcu.server import NOW, Server
 
 REFUSED = "0/2 nodes are available: 2 cannot allocate all claims."
+TRIED = {"conditions": [{"type": "PodScheduled", "status": "False", "message": REFUSED}]}
 
 
 def counted(mode: str, bus: int) -> Object:
@@ -42,12 +45,11 @@ def by_allocator(name: str) -> Object:
     return found
 
 
-def cluster(*more: Object, held: str = "") -> Any:
+def cluster(*more: Object, held: str = "", claims: Sequence[Object] = ()) -> Any:
     """Two nodes with a card each: that of a is held, and with `held` that of b in this mode."""
-    condition = {"type": "PodScheduled", "status": "False", "message": REFUSED}
-    claims = [allocated("one", "a", "whole-0000-01-00-0"), claim("c")]
+    existing = [*claims, allocated("one", "a", "whole-0000-01-00-0"), claim("c")]
     if held:
-        claims.append(allocated("two", "b", f"{held}-0000-02-00-0", consumed={"slices": "2"}))
+        existing.append(allocated("two", "b", f"{held}-0000-02-00-0", consumed={"slices": "2"}))
     return Server(
         *(
             (RESOURCE_SLICES, each)
@@ -56,8 +58,8 @@ def cluster(*more: Object, held: str = "") -> Any:
         ),
         *((DEVICE_CLASSES, each) for each in CLASSES.values()),
         *((NODES, node(name)) for name in "ab"),
-        *((RESOURCE_CLAIMS, each) for each in claims),
-        *((PODS, each) for each in (pod("p", "c", status={"conditions": [condition]}), *more)),
+        *((RESOURCE_CLAIMS, each) for each in existing),
+        *((PODS, each) for each in (pod("p", "c", status=TRIED), *more)),
     )
 
 
@@ -100,3 +102,55 @@ def test_a_plan() -> None:
 def test_the_pod_of_a_claim_that_kube_scheduler_made_for_limits() -> None:
     made = {"extendedResourceClaimStatus": {"resourceClaimName": "one"}}
     assert pods_of_claim(cluster(pod("q", status=made)), "default", "one") == ["q"]
+
+
+def explained(*pods: Object, wanted: Object, held: str = "") -> list[str]:
+    """Of pod q, whose claim is the wanted one."""
+    server = cluster(*pods, by_allocator("scheduler"), held=held, claims=(wanted,))
+    return list(lines(explain_pod(server, "default", "q", now=NOW)))
+
+
+ADMIN = claim("admin", [request(adminAccess=True)])
+
+
+def test_administrative_access_needs_a_free_card() -> None:
+    found = explained(pod("q", "admin", status=TRIED), wanted=ADMIN, held="shared")
+    assert found[2:] == [
+        "  next:   the allocator, which is kube-scheduler",
+        f"  why:    2 cards: 1 held, 1 in shared mode; 1 requested; {NEEDS_FREE_CARD}",
+        "  node:   a: 1 card: 1 held; 1 requested",
+        "  node:   b: 1 card: 1 in shared mode; 1 requested",
+        "  help:   it fits when any one of these claims ends: default/one, default/two",
+    ]
+
+
+def test_administrative_access_to_a_free_card() -> None:
+    found = explained(pod("q", "admin", status=TRIED), wanted=ADMIN)
+    assert found[-1] == "  help:   none is needed: node b has what it asks for"
+
+
+def test_a_claim_that_the_pod_names_twice() -> None:
+    """kube-scheduler counts it twice, and cannot reserve it twice."""
+    twice = pod("q", "more", status=TRIED)
+    [reference] = twice["spec"]["resourceClaims"]
+    twice["spec"]["resourceClaims"].append(reference | {"name": "again"})
+    found = explained(twice, wanted=claim("more"))
+    assert found[2].startswith("  next:   the pod's author or an administrator")
+    assert "names claim default/more 2 times in spec.resourceClaims" in found[3]
+    assert len(found) == 4
+
+
+OTHER: Any = {"schedulerName": "batch-scheduler"}
+
+
+def test_a_scheduler_that_has_not_tried_the_pod() -> None:
+    _, asks, who, why, remedy = explained(pod("q", "more", **OTHER), wanted=claim("more"))
+    assert asks == "  asks:   1 of gcu.enflame.com"
+    assert who == "  next:   the scheduler batch-scheduler"
+    assert why.startswith("  why:    no scheduler has tried the pod; its schedulerName is batch-")
+    assert remedy.startswith("  help:   start the scheduler batch-scheduler, or create the pod ")
+
+
+def test_another_scheduler_allocates_for_its_pods() -> None:
+    found = explained(pod("q", "more", status=TRIED, **OTHER), wanted=claim("more"))
+    assert found[2] == "  next:   the allocator, which is the scheduler batch-scheduler"

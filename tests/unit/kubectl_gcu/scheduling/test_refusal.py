@@ -29,6 +29,10 @@ OF_ALLOCATOR = (
     "0/3 nodes are available: 1 cannot allocate all claims, 1 node(s) didn't match Pod's node "
     "affinity/selector, 1 node(s) had untolerated taint(s)"
 )
+OF_DAEMON = (
+    "0/2 nodes are available: 1 cannot allocate all claims, 1 node(s) didn't satisfy plugin(s) "
+    "[NodeAffinity]"
+)
 CLAIMS = "0/2 nodes are available: 2 cannot allocate all claims."
 
 
@@ -39,6 +43,7 @@ CLAIMS = "0/2 nodes are available: 2 cannot allocate all claims."
         (f"{ONE_OF_EACH}.{PREEMPTION}", ONE_OF_EACH),
         (f"{CLAIMS}{PREEMPTION}", ""),
         (f"{OF_ALLOCATOR}.{PREEMPTION}", ""),
+        (f"{OF_DAEMON}.{PREEMPTION}", ""),
         ("0/2 nodes are available: resource claim default/c is in the process of being", ""),
         ("Scheduling is blocked due to non-empty scheduling gates", ""),
         ("", ""),

@@ -31,9 +31,9 @@ def limited() -> Object:
     return found
 
 
-def templated() -> Object:
+def templated(template: str = "t") -> Object:
     found = pod("p")
-    found["spec"]["resourceClaims"] = [{"name": "c", "resourceClaimTemplateName": "t"}]
+    found["spec"]["resourceClaims"] = [{"name": "c", "resourceClaimTemplateName": template}]
     return found
 
 
@@ -80,6 +80,20 @@ CAUSES: dict[str, tuple[Object, Object | None, Sequence[Object], str, str]] = {
         [event("FailedResourceClaimCreation", "template t not found")],
         "kube-controller-manager",
         "ResourceClaimTemplate t: template t not found",
+    ),
+    "a template that the controller makes": (
+        templated("enflame-shared-gcu-2"),
+        None,
+        [event("FailedResourceClaimCreation", 'template "enflame-shared-gcu-2" not found')],
+        "the controller, which makes the template",
+        'ResourceClaimTemplate enflame-shared-gcu-2: template "enflame-shared-gcu-2" not found',
+    ),
+    "a claim of such a template": (
+        templated("enflame-shared-gcu-2"),
+        None,
+        [],
+        "kube-controller-manager",
+        "ResourceClaimTemplate enflame-shared-gcu-2",
     ),
     "a gate of others": (
         pod("p", "c", schedulingGates=[{"name": "x.io/hold"}]),
