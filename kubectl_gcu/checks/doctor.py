@@ -41,6 +41,7 @@ def findings(
     yield from policies.altered(found)
     yield from nodes.reports(found)
     yield from nodes.starting_pods(found)
+    yield from nodes.not_prepared(found, now)
     yield from cards.classes(found, inventory)
     yield from cards.cards(found, inventory)
     yield from cards.pools(found)

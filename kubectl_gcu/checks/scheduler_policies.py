@@ -18,6 +18,8 @@ from dra_driver.model.names import (
     CAPACITY_MEMORY,
     CAPACITY_SIZE,
     CAPACITY_SLICES,
+    CLASS_WHOLE,
+    DEVICE_CLASSES,
     DRIVER,
     RESOURCE_DRS,
     RESOURCE_SHARED,
@@ -26,6 +28,7 @@ from dra_driver.model.names import (
 Objection = tuple[str, str]
 """What is refused, as a sentence about an object, and the remedy."""
 
+_PARTS: Final = frozenset(DEVICE_CLASSES) - {CLASS_WHOLE}
 _UNTRANSLATED: Final = (CAPACITY_MEMORY, CORES, "isolation")
 
 
@@ -46,6 +49,12 @@ def of_claim(devices: Mapping[str, Any]) -> Iterator[Objection]:
             yield (
                 f"kube-scheduler cannot translate {', '.join(untranslated)} of its GcuConfig",
                 "Request slices or size by capacity.requests.",
+            )
+    for request, form in _forms(devices):
+        if form.get("adminAccess") and form.get("deviceClassName") in _PARTS:
+            yield (
+                f"request {request} asks for adminAccess, which is for whole cards",
+                f"Request the DeviceClass {CLASS_WHOLE}, or drop adminAccess.",
             )
 
 
@@ -68,17 +77,22 @@ def _is_requested(
 ) -> bool:
     """Whether all requests that the entry of ``config`` is for ask for the amount and no other."""
     return all(
-        {text for key in (name, f"{DRIVER}/{name}") if (text := asked.get(key))} == {str(amount)}
-        for request, asked in _capacities(devices)
+        _amounts(form, name) == {str(amount)}
+        for request, form in _forms(devices)
         if config_applies(entry, request)
     )
 
 
-def _capacities(devices: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """``capacity.requests`` by request, or by ``request/subrequest``."""
+def _amounts(form: Mapping[str, Any], name: str) -> set[str]:
+    """By the capacity's short and full name."""
+    asked = (form.get("capacity") or {}).get("requests") or {}
+    return {text for key in (name, f"{DRIVER}/{name}") if (text := asked.get(key))}
+
+
+def _forms(devices: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """``exactly`` by its request, and alternatives by ``request/subrequest``."""
     for request in devices.get("requests") or ():
-        forms = {request["name"]: request["exactly"]} if request.get("exactly") else {}
+        if request.get("exactly"):
+            yield request["name"], request["exactly"]
         for sub in request.get("firstAvailable") or ():
-            forms[f"{request['name']}/{sub['name']}"] = sub
-        for name, form in forms.items():
-            yield name, (form.get("capacity") or {}).get("requests") or {}
+            yield f"{request['name']}/{sub['name']}", sub

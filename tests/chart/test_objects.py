@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 
@@ -237,3 +238,11 @@ def test_the_notes_say_that_kube_scheduler_must_be_configured(
 def test_the_notes_name_the_check_before_a_switch(helm: Helm, allocator: str) -> None:
     notes = helm.notes({"allocator": allocator, "schedulerVersion": "1.37.1"})
     assert ("kubectl gcu doctor --allocator scheduler" in notes) == (allocator == "scheduler")
+
+
+def test_administrative_access_is_refused_to_all_classes_of_parts(helm: Helm) -> None:
+    rendered = helm.render({"allocator": "scheduler", "schedulerVersion": "1.37.1"})
+    policy = rendered.one("ValidatingAdmissionPolicy", f"config-amounts.{names.DRIVER}")
+    [rule] = [each for each in policy["spec"]["validations"] if "adminAccess" in each["message"]]
+    listed = set(json.loads(re.findall(r"in (\[.*?\])\)", rule["expression"])[-1]))
+    assert listed == set(names.DEVICE_CLASSES) - {names.CLASS_WHOLE}

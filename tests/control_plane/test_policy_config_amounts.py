@@ -13,8 +13,15 @@ from dra_driver.model.claims.claim import Object
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.driver import Driver, rendered
-from tests.control_plane.objects import TEMPLATES
-from tests.unit.kubectl_gcu.checks.claims_for_scheduler import CASES, TWO, claim, config, spec
+from tests.control_plane.objects import NAMESPACES, TEMPLATES
+from tests.unit.kubectl_gcu.checks.claims_for_scheduler import (
+    ADMIN_CASES,
+    CASES,
+    TWO,
+    claim,
+    config,
+    spec,
+)
 
 pytestmark = pytest.mark.control_plane
 
@@ -51,6 +58,19 @@ def test_amounts_of_a_claim(api: Client, made: Object, is_refused: bool) -> None
     assert bool(found) == is_refused, found
     if is_refused:
         assert "slices or size by capacity.requests" in found
+
+
+@pytest.mark.parametrize(("made", "is_refused"), ADMIN_CASES)
+def test_administrative_access_to_a_part(
+    api: Client, namespace: str, made: Object, is_refused: bool
+) -> None:
+    label = {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
+    api.patch(NAMESPACES, namespace, label)
+    made = made | {"metadata": made["metadata"] | {"namespace": namespace}}
+    found = refusal(api, made)
+    assert bool(found) == is_refused, found
+    if is_refused:
+        assert "adminAccess is for whole cards" in found
 
 
 def test_a_template_is_checked_likewise(api: Client) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.names import CLASS_SHARED, DRIVER
+from dra_driver.model.names import CLASS_PART, CLASS_SHARED, CLASS_WHOLE, DRIVER
 
 
 def config(*requests: str, **amounts: Any) -> Object:
@@ -93,4 +93,24 @@ CASES: Final = [
         False,
         id="another driver's configuration",
     ),
+]
+
+PART_AS_ADMIN: Object = {"exactly": shares(2) | {"adminAccess": True}}
+ADMIN_CASES: Final = [
+    pytest.param(claim(gcu=PART_AS_ADMIN), True, id="of slices"),
+    pytest.param(claim(gcu=TWO, other=PART_AS_ADMIN), True, id="of a second request"),
+    pytest.param(
+        claim(gcu={"exactly": {"deviceClassName": CLASS_PART, "adminAccess": True}}),
+        True,
+        id="of any part",
+    ),
+    pytest.param(
+        claim(gcu={"exactly": {"deviceClassName": CLASS_WHOLE, "adminAccess": True}}),
+        False,
+        id="of a card",
+    ),
+    pytest.param(
+        claim(gcu={"exactly": shares(2) | {"adminAccess": False}}), False, id="not asked for"
+    ),
+    pytest.param(claim(gcu=ALTERNATIVES), False, id="alternatives"),
 ]

@@ -52,6 +52,23 @@ NOT_REGISTERED = event(
     kind="Pod",
     uid="uid-user",
 )
+REFUSED = (
+    "Failed to prepare dynamic resources: claim default/one, request 'gcu', device "
+    "shared-0000-01-00-0: its GcuConfig asks for slices 3, and 1 was granted"
+)
+
+
+def refused(note: str = REFUSED, *, bound: str = "2026-01-02T11:50:00Z", **more: Any) -> Any:
+    """A bound pod whose claim the node does not prepare."""
+    condition = {"type": "PodScheduled", "status": "True", "lastTransitionTime": bound}
+    about = event("FailedPrepareDynamicResources", note, kind="Pod", uid="uid-user")
+    return replace(waiting(conditions=[condition], **more), events=(about,))
+
+
+NOT_PREPARED = (
+    "not-prepared: claim default/one: it holds its devices, and pod default/user on node a does "
+    "not start"
+)
 LIMITS = by_limits()
 
 FAULTS: dict[str, tuple[Installation, str]] = {
@@ -68,6 +85,14 @@ FAULTS: dict[str, tuple[Installation, str]] = {
     "a socket that the kubelet does not know": (
         replace(waiting(), events=(NOT_REGISTERED,)),
         "not-registered: pod default/user on node a: the kubelet does not know the driver's soc",
+    ),
+    "a claim that the node refuses": (
+        refused(),
+        f"{NOT_PREPARED}: {REFUSED}. If the next tries fail, too, delete the pod, correct what",
+    ),
+    "another failure": (
+        refused("Failed to prepare dynamic resources: efsmi hangs."),
+        f"{NOT_PREPARED}: Failed to prepare dynamic resources: efsmi hangs. If the next tries",
     ),
     "no CDI device": (
         waiting(containerStatuses=unready(CDI)),
@@ -132,6 +157,8 @@ def assigned() -> Object:
     [
         pytest.param(waiting(containerStatuses=unready("ErrImagePull")), id="another reason"),
         pytest.param(waiting("Failed", containerStatuses=unready(CDI)), id="it has failed"),
+        pytest.param(refused(bound="2026-01-02T11:58:00Z"), id="refused a moment ago"),
+        pytest.param(refused(phase="Running"), id="refused, and it runs since"),
         pytest.param(with_pods(pod("other", containers=env("none"))), id="no card by the variable"),
         pytest.param(with_pods(pod("other", node="b", containers=env("all"))), id="elsewhere"),
         pytest.param(

@@ -16,11 +16,17 @@ from kubectl_gcu.checks.installation import Installation
 from kubectl_gcu.checks.other_allocator import refused
 from kubectl_gcu.checks.scheduler_policies import of_claim
 from tests.unit.controller.allocator.build import OTHER_CLASS, allocated
-from tests.unit.kubectl_gcu.checks.claims_for_scheduler import CASES, claim, config, shares
+from tests.unit.kubectl_gcu.checks.claims_for_scheduler import (
+    ADMIN_CASES,
+    CASES,
+    claim,
+    config,
+    shares,
+)
 from tests.unit.kubectl_gcu.checks.installations import HEALTHY, pod, with_pods, with_state
 
 
-@pytest.mark.parametrize(("made", "is_refused"), CASES)
+@pytest.mark.parametrize(("made", "is_refused"), [*CASES, *ADMIN_CASES])
 def test_python_knows_what_the_policy_refuses(made: Object, *, is_refused: bool) -> None:
     assert bool([*of_claim(made["spec"]["devices"])]) == is_refused
 
