@@ -20,6 +20,7 @@ from dra_driver.kube.api import Api
 from dra_driver.kube.client import connect
 from dra_driver.kube.preflight import check_server, missing_dra
 from dra_driver.model.effects import Effects
+from dra_driver.model.names import ALLOCATOR_SCHEDULER
 from dra_driver.telemetry import logs
 from dra_driver.telemetry.metric_spec import register_build_info
 from dra_driver.telemetry.probes import ProbeServer
@@ -93,7 +94,10 @@ def front_of(settings: ControllerSettings, api: Api) -> type[Controller | Extend
         logger.info("serving %s as a scheduler extender: %s", version, missing)
         return Extender
     check_server(version)
-    logger.info("serving %s by allocating ResourceClaims", version)
+    if settings.allocator == ALLOCATOR_SCHEDULER:
+        logger.info("serving %s, where kube-scheduler allocates ResourceClaims", version)
+    else:
+        logger.info("serving %s by allocating ResourceClaims", version)
     return Controller
 
 

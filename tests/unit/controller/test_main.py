@@ -23,7 +23,7 @@ class Server:
         self._dra = dra
 
     def server_version(self) -> ServerVersion:
-        return ServerVersion(1, self._minor)
+        return ServerVersion(1, self._minor, f"v1.{self._minor}.0")
 
     def serves(self, resource: Resource) -> bool:
         return self._dra
@@ -43,6 +43,22 @@ class Server:
 def test_what_serves(mode: str, server: Server, front: type) -> None:
     settings = ControllerSettings.model_validate({"mode": mode})
     assert front_of(settings, cast("Api", server)) is front
+
+
+@pytest.mark.parametrize(
+    ("allocator", "words"),
+    [
+        ("controller", "serving v1.37.0 by allocating ResourceClaims"),
+        ("scheduler", "serving v1.37.0, where kube-scheduler allocates ResourceClaims"),
+    ],
+)
+def test_the_log_says_who_allocates(
+    caplog: pytest.LogCaptureFixture, allocator: str, words: str
+) -> None:
+    caplog.set_level("INFO")
+    settings = ControllerSettings.model_validate({"mode": "dra", "allocator": allocator})
+    front_of(settings, cast("Api", Server(37)))
+    assert caplog.messages == [words]
 
 
 def test_what_cannot_be_is_refused() -> None:
