@@ -249,6 +249,12 @@ class ClusterCache:
         found = self._objects[RESOURCE_OF[key.subject]].get(f"{key.namespace}/{key.name}")
         return None if found is None else unpacked(found)
 
+    def present(self, key: Key, uid: str) -> Object | None:
+        """The object that the key names, if it has that UID. None if the object that had it was
+        deleted: another one may have its name."""
+        obj = self.get(key)
+        return obj if obj is not None and uid_of(obj) == uid else None
+
     def unfinished(self) -> Iterator[Changed]:
         """All objects that may need a step, as new ones. Claims in use and their running pods, of
         which a cluster has the most, need none: each would keep the first waiting pod waiting."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from uuid import uuid4
 
@@ -44,11 +44,11 @@ class AllocationCommitter:
         context = self._context
         timestamp = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
         claims: list[Object] = []
-        for each, devices in zip(wanted, decision.assignments, strict=True):
+        for request, devices in zip(wanted, decision.assignments, strict=True):
             # Without a reservation: kube-scheduler adds it.
-            status = (each.claim.get("status") or {}) | {
+            status = (request.claim.get("status") or {}) | {
                 "allocation": allocation_status(
-                    each,
+                    request,
                     devices,
                     decision.node,
                     context.cache.state().classes,
@@ -56,13 +56,12 @@ class AllocationCommitter:
                     new_share_id=lambda: str(uuid4()),
                 )
             }
-            claims.append(each.claim | {"status": status})
+            claims.append(request.claim | {"status": status})
             context.cache.assume(claims[-1])
         was_released = any(context.backoff.was_released(each.ref.uid) for each in wanted)
-        key = pods.key_of(pod)
         context.dispatcher.dispatch(
             WriteAllocation(
-                key=key,
+                key=pods.key_of(pod),
                 claims=tuple(claims),
                 pod=pod,
                 read_pod=was_released,
@@ -78,47 +77,62 @@ class AllocationCommitter:
                 self._context.dispatcher.dispatch(FenceClaim(key=key, claims=(claim,)))
 
     def on_written(self, command: WriteAllocation, answer: Answer) -> None:
-        """The cache has what the server answered."""
-        context, now = self._context, self._context.clock()
+        """The server has answered the command, and the cache has what it answered."""
+        now = self._context.clock()
         for claim in answer.uncertain:
-            context.queue.add(Key.of_claim(claim), now + _UNCERTAIN_RETRY)
+            self._context.queue.add(Key.of_claim(claim), now + _UNCERTAIN_RETRY)
         # If other pods got the devices at once, the same error could fail one after the other.
-        self.forget(command, now if answer.error is None else now + _FAILED_RETRY)
-        # After a conflict the claim is as somebody else wrote it.
-        context.reporter.allocations.inc(sum(map(allocated_by_us, answer.claims)))
-        if answer.error is None:
-            context.reporter.allocation_seconds.observe(pods.age(command.pod, self._now()))
-        if isinstance(answer.error, Invalid):  # until a person acts
-            context.reporter.unsatisfied(command.pod, command.claims, str(answer.error))
-        pod, uid = context.cache.get(command.key), uid_of(command.pod)
-        is_there = pod is not None and uid_of(pod) == uid  # else nobody would forget the record
-        if answer.error is None and not answer.pod_changed and is_there:
-            uids = [uid_of(each) for each in command.claims]
-            condition = pods.not_scheduled(command.pod)
-            allocated = Allocated(now, condition, command.binds_volumes)
-            context.backoff.record_allocation(uid, uids, allocated)
-            unit = context.cache.unit_uid(command.pod)
-            context.bind_clock.record_allocation(unit, uid, now)
-        for each in filter(allocation, answer.claims):
-            # Somebody may have cleared it before the answer was read.
-            known = context.cache.get(Key.of_claim(each))
-            if known is not None and uid_of(known) == uid_of(each) and not allocation(known):
-                context.backoff.record_release(uid_of(each), now)
+        self.release_assumed(command, now if answer.error is None else now + _FAILED_RETRY)
+        self._report(command, answer)
+        if answer.error is None and not answer.pod_changed:
+            self._record_allocation(command, now)
+        self._record_releases(answer.claims, now)
 
-    def forget(self, command: Command, free_at: float) -> None:
-        """The claims count again as the cache has them. What was decided and not written is free
-        from that time on: then other pods that name the claims are reconciled."""
+    def release_assumed(self, command: Command, free_at: float) -> None:
+        """The command's claims count again as the watch reported them. Devices that were decided
+        on and not allocated are free from `free_at` on, and other pods that name the claims are
+        reconciled then."""
         context, now = self._context, self._context.clock()
         for claim in command.claims:
             if not context.dispatcher.in_flight(claim):
                 context.cache.forget(claim)
-                # If its pod has gone meanwhile, no other event reconciles the claim.
+                # If its pod was deleted meanwhile, no other event reconciles the claim.
                 context.queue.add(Key.of_claim(claim), now)
-                known = context.cache.get(Key.of_claim(claim))
-                is_same = known is not None and uid_of(known) == uid_of(claim)
-                if known is None or not is_same or allocation(known) is None:
+                present = self._present(claim)
+                if present is None or allocation(present) is None:
                     nodes = context.nodes_of(each.pool for each in results(claim))
                     context.queue.on_nodes_changed(nodes, free_at)
             for user in map(pods.key_of, context.cache.pods_of(claim)):
                 if user != command.key:
                     context.queue.add(user, free_at)
+
+    def _report(self, command: WriteAllocation, answer: Answer) -> None:
+        """Count the allocations, and write an event about those that are refused until a person
+        acts."""
+        reporter = self._context.reporter
+        # After a conflict the claim is as somebody else wrote it.
+        reporter.allocations.inc(sum(map(allocated_by_us, answer.claims)))
+        if answer.error is None:
+            reporter.allocation_seconds.observe(pods.age(command.pod, self._now()))
+        elif isinstance(answer.error, Invalid):
+            reporter.unsatisfied(command.pod, command.claims, str(answer.error))
+
+    def _record_allocation(self, command: WriteAllocation, now: float) -> None:
+        """The clock until the pod is bound begins. Nothing is recorded about a deleted pod, because
+        no event would end the record."""
+        context, uid = self._context, uid_of(command.pod)
+        if context.cache.present(command.key, uid) is None:
+            return
+        allocated = Allocated(now, pods.not_scheduled(command.pod), command.binds_volumes)
+        context.backoff.record_allocation(uid, list(map(uid_of, command.claims)), allocated)
+        context.bind_clock.record_allocation(context.cache.unit_uid(command.pod), uid, now)
+
+    def _record_releases(self, answered: Iterable[Object], now: float) -> None:
+        """Somebody may have cleared an allocation before its answer was read."""
+        for claim in filter(allocation, answered):
+            present = self._present(claim)
+            if present is not None and not allocation(present):
+                self._context.backoff.record_release(uid_of(claim), now)
+
+    def _present(self, claim: Object) -> Object | None:
+        return self._context.cache.present(Key.of_claim(claim), uid_of(claim))

@@ -73,11 +73,9 @@ class Deallocator:
 
     def on_released(self, command: ReleaseAllocation, answer: Answer) -> None:
         """The cache has what the server answered."""
-        context = self._context
+        context, uids = self._context, set(map(uid_of, command.claims))
         released = [
-            each
-            for each in answer.claims
-            if allocation(each) is None and uid_of(each) in set(map(uid_of, command.claims))
+            claim for claim in answer.claims if allocation(claim) is None and uid_of(claim) in uids
         ]
         context.reporter.releases.inc(len(released))
         if released and command.note:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from controller.cache import pods
 from controller.cache.cache import Changed, ClusterCache
-from controller.cache.keys import Key, Subject, uid_of
+from controller.cache.keys import Key, Subject
 from controller.reconcile.reporter import Reporter
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object, allocation, reserved_for, results
@@ -49,10 +49,11 @@ class PodStartRecorder:
                     self.reporter.allocation_seconds.observe(pods.age(pod, self.now()))
 
     def _users(self, claim: Object) -> Iterator[Object]:
-        """kube-scheduler reserves a claim for its pod in the same write."""
-        for each in reserved_for(claim):
-            pod = self.cache.get(Key(Subject.POD, claim["metadata"]["namespace"], each["name"]))
-            if pod is not None and uid_of(pod) == each["uid"]:
+        """The pods that have reserved the claim: kube-scheduler writes that with the allocation."""
+        for user in reserved_for(claim):
+            key = Key(Subject.POD, claim["metadata"]["namespace"], user["name"])
+            pod = self.cache.present(key, user["uid"])
+            if pod is not None:
                 yield pod
 
 

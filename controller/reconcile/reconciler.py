@@ -80,7 +80,7 @@ class Reconciler:
             case WriteAllocation():
                 self._committer.on_written(command, answer)
             case FenceClaim() if not answer.uncertain:
-                self._committer.forget(command, context.clock())
+                self._committer.release_assumed(command, context.clock())
             case ReleaseAllocation():
                 self._deallocator.on_released(command, answer)
             case ReadVolumes() if answer.error is None:

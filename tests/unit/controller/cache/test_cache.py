@@ -54,6 +54,13 @@ def test_an_older_version_is_not_let_in(cache: ClusterCache) -> None:
     assert cache.state().allocated.use(CARD)
 
 
+def test_an_object_is_present_as_long_as_it_has_its_name(cache: ClusterCache) -> None:
+    assert cache.present(KEY, "u") is None
+    cache.apply(RESOURCE_CLAIMS, Change.ADDED, at(1, claim("c")))
+    assert cache.present(KEY, "u") == cache.get(KEY)
+    assert cache.present(KEY, "another") is None
+
+
 def test_versions_are_numbers(cache: ClusterCache) -> None:
     cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, at(9, claim("c")))
     assert cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, at(10, held())) is not None
