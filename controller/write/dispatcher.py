@@ -72,8 +72,8 @@ class WriteDispatcher:
         self._keys[done.command.key] -= 1
         if not self._keys[done.command.key]:
             del self._keys[done.command.key]
-        for claim in done.command.claims:
-            if not done.answer.uncertain:
+        if not done.answer.uncertain:
+            for claim in done.command.claims:
                 self._uncertain.pop(uid_of(claim), None)
         self._uncertain |= {uid_of(claim): claim for claim in done.answer.uncertain}
 
