@@ -77,6 +77,14 @@ def test_a_broken_watch_goes_on_from_the_last_event_without_a_list() -> None:
     assert api.calls == ["list", "watch 10", "watch 11"]
 
 
+def test_after_a_short_silence_it_goes_on_without_a_list() -> None:
+    silence = [Unavailable("connection refused")] * 2
+    api = FakeApi(listing, scripted(FakeWatch([added("a", 11)]), *silence, FakeWatch([])))
+    run(api, Told(), budget=4.0)
+    assert api.calls[:5] == ["list", "watch 10", "watch 11", "watch 11", "watch 11"]
+    assert api.calls.count("list") == 1
+
+
 def test_after_ten_seconds_without_a_server_it_lists_again() -> None:
     """etcd may have been restored from a backup: the watch of version 11 would be silent."""
     told = Told()

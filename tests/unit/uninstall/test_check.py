@@ -94,6 +94,14 @@ def test_a_long_list_is_cut(capsys: pytest.CaptureFixture[str], by_limits: bool)
     assert "  … and 5 more" in told
 
 
+def test_a_list_that_just_fits_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(Refused):
+        check(api(*(claim(f"c{number:02}", NODE_1) for number in range(40))), SETTINGS)
+    told = capsys.readouterr().err
+    assert told.count("  claim") == 40
+    assert "…" not in told
+
+
 def test_where_there_is_dra_nodes_tell_of_the_time_before() -> None:
     check(api(nodes=(node("n", SHARED),)), SETTINGS)
 

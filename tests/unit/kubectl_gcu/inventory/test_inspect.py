@@ -18,6 +18,7 @@ from tests.unit.kubectl_gcu.inventory.inspected import (
     BY_LIMITS,
     TABLES,
     claim,
+    pod,
     result,
 )
 
@@ -115,3 +116,22 @@ def test_as_the_vendors_gcushare() -> None:
         "main": {"allocated": True, "request": 3, "profileName": "3g.20gb"}
     }
     assert "virt" not in node["devices"]["5"]
+
+
+def test_the_containers_of_a_claim_that_kube_scheduler_made_for_limits() -> None:
+    """Another claim's mappings are not its own."""
+    user = pod("one")
+    del user["spec"]["resourceClaims"], user["spec"]["containers"][0]["resources"]
+    user["status"]["extendedResourceClaimStatus"] = {
+        "resourceClaimName": "one",
+        "requestMappings": [{"containerName": "side", "requestName": "container-1-request-0"}],
+    }
+    nodes, _ = inventory(replace(BY_CLAIMS, pods=(user, pod("two"))))
+    users = {
+        holder.claim: [each.containers for each in holder.pods]
+        for card in nodes[0].cards
+        for holder in card.holders
+        if holder.pods
+    }
+    assert users["team/one"] == [("side",)]
+    assert users["team/two"] == [("main",)]
