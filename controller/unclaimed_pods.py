@@ -17,7 +17,7 @@ from controller.cache.card_access import direct_access
 from controller.cache.keys import uid_of
 from controller.cache.packed import unpacked
 from dra_driver.kube.api import Change
-from dra_driver.model.claims.claim import Object
+from dra_driver.model.claims.claim import Object, ReadOnlyObject
 
 logger = logging.getLogger(__name__)
 
@@ -34,12 +34,12 @@ class UnclaimedPods(Collector):
         self._lock = threading.Lock()
         self._suspects: dict[str, Object] = {}  # by UID
 
-    def on_replace(self, items: Sequence[Object]) -> None:
+    def on_replace(self, items: Sequence[ReadOnlyObject]) -> None:
         found = {uid_of(each): each for each in map(unpacked, items) if _is_suspect(each)}
         with self._lock:
             self._suspects = found
 
-    def on_event(self, change: Change, obj: Object) -> None:
+    def on_event(self, change: Change, obj: ReadOnlyObject) -> None:
         pod = unpacked(obj)
         with self._lock:
             if change is not Change.DELETED and _is_suspect(pod):

@@ -33,7 +33,7 @@ from dra_driver.kube.resources import (
     RESOURCE_SLICES,
     Resource,
 )
-from dra_driver.model.claims.claim import Object, claim_names, is_in_use
+from dra_driver.model.claims.claim import Object, ReadOnlyObject, claim_names, is_in_use
 from dra_driver.selector.selector import Selectors
 
 WATCHED = (
@@ -76,10 +76,17 @@ class Changed:
         """Whether the old object was deleted. Another one may have its name."""
         return self.old is not None and (self.new is None or uid_of(self.old) != uid_of(self.new))
 
-    def unpacked(self) -> Changed:
-        """With objects that are quick to read."""
-        old, new = self.old and unpacked(self.old), self.new and unpacked(self.new)
-        return Changed(self.resource, old, new)
+
+@dataclass(frozen=True, slots=True)
+class _Replaced:
+    """An object before and after as the cache stores it, which is not quick to read."""
+
+    old: ReadOnlyObject | None
+    new: ReadOnlyObject | None
+
+    def unpacked(self, resource: Resource) -> Changed:
+        old = None if self.old is None else unpacked(self.old)
+        return Changed(resource, old, None if self.new is None else unpacked(self.new))
 
 
 class Tombstones:
@@ -121,7 +128,7 @@ class ClusterCache:
 
     def __init__(self, selectors: Selectors, isolate: Isolate = not_isolated) -> None:
         self._isolate = isolate
-        self._objects: dict[Resource, dict[Name, Object]] = {each: {} for each in WATCHED}
+        self._objects: dict[Resource, dict[Name, ReadOnlyObject]] = {each: {} for each in WATCHED}
         self.nodes = self._objects[NODES]
         self.nodes_version = 0
         self._inventory = Inventory(partial(isolate, RESOURCE_SLICES))
@@ -132,44 +139,44 @@ class ClusterCache:
         self.groups = PodGroups()
 
     def replace(
-        self, resource: Resource, items: Iterable[Object], *, is_served: bool = True
+        self, resource: Resource, items: Iterable[ReadOnlyObject], *, is_served: bool = True
     ) -> Iterator[Changed]:
         """`items` are all objects of the kind; there are none of a kind that is not served. Returns
         what changed; each change is unpacked when it is read."""
         if resource is POD_GROUPS:
             self.groups.follow(is_served=is_served)
-        listed: dict[str, Object] = {}
-        for each in items:
-            with self._isolate(resource, each):
-                listed[uid_of(each)] = each
+        listed: dict[str, ReadOnlyObject] = {}
+        for obj in items:
+            with self._isolate(resource, obj):
+                listed[uid_of(obj)] = obj
         known = tuple(self._objects[resource].values())
         updates = [(Change.DELETED, each) for each in known if uid_of(each) not in listed]
         updates += [(Change.ADDED, each) for each in listed.values()]
         if resource is PODS:
             self._counts.resources.keep_pods(listed.keys())
         changes = [self._apply(resource, change, each) for change, each in updates]
-        return (each.unpacked() for each in changes if each is not None)
+        return (each.unpacked(resource) for each in changes if each is not None)
 
-    def apply(self, resource: Resource, change: Change, obj: Object) -> Changed | None:
+    def apply(self, resource: Resource, change: Change, obj: ReadOnlyObject) -> Changed | None:
         """One object. Returns what changed, or None where it was known already. ADDED and DELETED
         come from the watch; an object that is read beside the watch is MODIFIED."""
-        changed = self._apply(resource, change, obj)
-        return None if changed is None else changed.unpacked()
+        replaced = self._apply(resource, change, obj)
+        return None if replaced is None else replaced.unpacked(resource)
 
-    def _apply(self, resource: Resource, change: Change, obj: Object) -> Changed | None:
-        changed: Changed | None = None
+    def _apply(self, resource: Resource, change: Change, obj: ReadOnlyObject) -> _Replaced | None:
+        replaced: _Replaced | None = None
         with self._isolate(resource, obj):
             read = unpacked(obj)
             if resource is not PODS or (change is not Change.DELETED and pods.concerns_us(read)):
                 return self._store(resource, change, obj, read)
             # A pod without claims counts by what it takes of its node, and is not stored.
-            changed = self._store(PODS, Change.DELETED, obj, read)
+            replaced = self._store(PODS, Change.DELETED, obj, read)
             self._counts.resources.set_pod(uid_of(read), None if change is Change.DELETED else read)
-        return changed
+        return replaced
 
     def _store(
-        self, resource: Resource, change: Change, obj: Object, read: Object
-    ) -> Changed | None:
+        self, resource: Resource, change: Change, obj: ReadOnlyObject, read: Object
+    ) -> _Replaced | None:
         """`read` is `obj` unpacked."""
         name, uid, objects = _name(read), uid_of(read), self._objects[resource]
         new = None if change is Change.DELETED else obj
@@ -189,7 +196,7 @@ class ClusterCache:
             raise
         if old is not None and (new is None or uid_of(old) != uid):
             self._gone.add(uid_of(old))
-        return Changed(resource, stored, new)
+        return _Replaced(stored, new)
 
     def _follow(
         self, resource: Resource, name: Name, old: Object | None, new: Object | None

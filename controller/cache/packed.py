@@ -1,5 +1,5 @@
-"""Parts of objects as the bytes that they were decoded from, for what a cluster has many of and the
-controller seldom reads. Each read decodes again.
+"""Objects, and parts of objects, as bytes: a cluster has many of them, and the controller seldom
+reads them.
 """
 
 from __future__ import annotations
@@ -7,41 +7,49 @@ from __future__ import annotations
 import sys
 import zlib
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 
 from controller.cache.interner import Interner
 from dra_driver.kube.decode import decode
-from dra_driver.model.claims.claim import Object
+from dra_driver.model.claims.claim import Object, ReadOnlyObject
 
 _LEVEL: Final = 1  # the quickest; devices of a node are alike
 
-
 Fields = Mapping[str, tuple[str, ...]]
-"""Fields by the section of an object that they are in."""
+"""Names of fields by the section of an object that they are in."""
 
 
-class PackedObject(Mapping[str, Any]):
-    """Reads like the object. A claim that a pod uses takes 0.6 KB instead of 2.4."""
+class PackedObject(ReadOnlyObject):
+    """Reads like the object of which it is given the dict. `alike` are the fields that many objects
+    have in common: one dict of them serves all.
+
+    Each read of a field decodes the object anew, in 6 µs; `unpacked` is for several reads. A claim
+    in use takes 0.6 KB and its pod 1.0; as dicts of the same fields they take 4.4 and 3.3, and as
+    structs 2.9 and 2.0."""
 
     __slots__ = ("_own", "_shared")
 
     def __init__(self, interner: Interner, alike: Fields, obj: Object) -> None:
-        shared: Object = {}
+        own, shared = dict(obj), {}
         for section, fields in alike.items():
-            found = obj.get(section) or {}
-            if common := {field: found.pop(field) for field in fields if field in found}:
+            present = obj.get(section) or {}
+            common = {field: present[field] for field in fields if field in present}
+            if common:
                 shared[section] = common
-        self._shared: Object = interner(shared)
-        self._own = msgspec.msgpack.encode(obj)
+                own[section] = {
+                    field: value for field, value in present.items() if field not in common
+                }
+        self._shared: Mapping[str, Object] = interner(shared)
+        self._own = msgspec.msgpack.encode(own)
 
     def unpack(self) -> Object:
-        """As a dict. Nobody may alter what is in it."""
-        own: Object = msgspec.msgpack.decode(self._own)
+        """Returns the object as a dict. Nobody may alter what is in it."""
+        obj: Object = msgspec.msgpack.decode(self._own)
         for section, fields in self._shared.items():
-            own[section].update(fields)
-        return own
+            obj[section].update(fields)
+        return obj
 
     def __getitem__(self, field: str) -> Any:
         return self.unpack()[field]
@@ -52,31 +60,17 @@ class PackedObject(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self.unpack())
 
-    def __or__(self, other: Mapping[str, Any]) -> Object:
-        return self.unpack() | dict(other)
 
-    def __ror__(self, other: Mapping[str, Any]) -> Object:
-        return dict(other) | self.unpack()
-
-
-def packed(interner: Interner, alike: Fields, obj: Object) -> Object:
-    """`alike` are the fields that many objects have in common: one dict of them serves all. They
-    are taken out of `obj`. The result has the type of all watched objects, which nobody alters."""
-    return cast("Object", PackedObject(interner, alike, obj))
-
-
-def is_packed(obj: Mapping[str, Any]) -> bool:
-    return isinstance(obj, PackedObject)
-
-
-def unpacked(obj: Mapping[str, Any]) -> Object:
-    """The object as a dict, for several reads."""
-    return obj.unpack() if isinstance(obj, PackedObject) else cast("Object", obj)
+def unpacked(obj: ReadOnlyObject) -> Object:
+    """Returns the object as a dict, for several reads. Nobody may alter it."""
+    if isinstance(obj, PackedObject):
+        return obj.unpack()
+    return obj if isinstance(obj, dict) else dict(obj)
 
 
 class PackedDevices:
     """Iterates over ``spec.devices`` as they were listed. Equal where the server wrote the same.
-    Of 24 devices it takes 1 KB instead of 17. The inventory reads them when the slice is new, and
+    24 devices take 1 KB instead of 17. The inventory reads them when the slice is new, and
     when a DeviceTaintRule or another slice of its pool changes."""
 
     __slots__ = ("_packed",)
@@ -90,10 +84,10 @@ class PackedDevices:
             devices = msgspec.json.decode(text)
         except (ValueError, RecursionError):
             devices = decode(text)
-        for each in devices or ():
+        for device in devices or ():
             # Devices of all nodes have the same few names, which the inventory stores.
-            each["name"] = sys.intern(each["name"])
-            yield each
+            device["name"] = sys.intern(device["name"])
+            yield device
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PackedDevices) and self._packed == other._packed

@@ -15,7 +15,7 @@ from controller.allocator.taints import with_selector
 from controller.cache import card_access, pods
 from controller.cache.interner import Interner
 from controller.cache.node_resources import is_read
-from controller.cache.packed import Fields, PackedDevices, is_packed, packed
+from controller.cache.packed import Fields, PackedDevices, PackedObject
 from controller.informers import models
 from dra_driver.kube.decode import WHOLE, Decoder, Text, Typed
 from dra_driver.kube.resources import (
@@ -30,7 +30,7 @@ from dra_driver.kube.resources import (
     RESOURCE_SLICES,
     Resource,
 )
-from dra_driver.model.claims.claim import Object, is_in_use
+from dra_driver.model.claims.claim import Object, ReadOnlyObject, is_in_use
 from dra_driver.model.names import VENDOR_PREFIX
 
 # What many objects have in common. Volumes are not: `kube-api-access-x7k2p` is of one pod alone.
@@ -95,19 +95,22 @@ class ClaimDecoder:
     def __init__(self, interner: Interner) -> None:
         self._in_use = Typed(models.CLAIM_IN_USE, partial(_claim, interner))
 
-    def decode(self, text: Text) -> Object:
-        claim = self._in_use.decode(text)
-        return claim if is_packed(claim) else WHOLE.decode(text)
+    def decode(self, text: Text) -> ReadOnlyObject:
+        claim: ReadOnlyObject = self._in_use.decode(text)
+        return claim if isinstance(claim, PackedObject) else WHOLE.decode(text)
 
-    def convert(self, obj: Object) -> Object:
-        return self._in_use.convert(obj) if is_in_use(obj) else obj
+    def convert(self, obj: Object) -> ReadOnlyObject:
+        claim: ReadOnlyObject = self._in_use.convert(obj) if is_in_use(obj) else obj
+        return claim
 
 
-def _pod(interner: Interner, pod: Object) -> Object:
+def _pod(interner: Interner, pod: Object) -> ReadOnlyObject:
     card_access.prune(pod["spec"])
     if not pods.concerns_us(pod):
         pod = _other(pod)
-    return (packed if pods.node_name(pod) else _shared)(interner, _ALIKE_PODS, pod)
+    if pods.node_name(pod):
+        return PackedObject(interner, _ALIKE_PODS, pod)
+    return _shared(interner, _ALIKE_PODS, pod)
 
 
 def _other(pod: Object) -> Object:
@@ -141,22 +144,22 @@ def _node(interner: Interner, node: Object) -> Object:
     return _shared(interner, _ALIKE_NODES, node)
 
 
-def _claim(interner: Interner, claim: Object) -> Object:
-    return packed(interner, _ALIKE_CLAIMS, claim) if is_in_use(claim) else claim
+def _claim(interner: Interner, claim: Object) -> ReadOnlyObject:
+    return PackedObject(interner, _ALIKE_CLAIMS, claim) if is_in_use(claim) else claim
 
 
-def _slice(found: Object) -> Object:
-    spec = found.get("spec") or {}
+def _slice(resource_slice: Object) -> Object:
+    spec = resource_slice.get("spec") or {}
     if "devices" in spec:
         spec["devices"] = PackedDevices(bytes(spec["devices"]))
-    return found
+    return resource_slice
 
 
 def _shared(interner: Interner, alike: Fields, obj: Object) -> Object:
     """The object, with one dict for equal parts of several objects."""
     for section, fields in alike.items():
-        found = obj.get(section) or {}
+        present = obj.get(section) or {}
         for field in fields:
-            if field in found:
-                found[field] = interner(found[field])
+            if field in present:
+                present[field] = interner(present[field])
     return obj

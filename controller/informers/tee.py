@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from dra_driver.kube.api import Change
 from dra_driver.kube.watch import Handler
-from dra_driver.model.claims.claim import Object
 
 
 class Tee:
@@ -15,10 +15,10 @@ class Tee:
     def __init__(self, *handlers: Handler) -> None:
         self._handlers = handlers
 
-    def on_replace(self, items: Sequence[Object]) -> None:
-        for each in self._handlers:
-            each.on_replace(items)
+    def on_replace(self, items: Sequence[Any]) -> None:
+        for handler in self._handlers:
+            handler.on_replace(items)
 
-    def on_event(self, change: Change, obj: Object) -> None:
-        for each in self._handlers:
-            each.on_event(change, obj)
+    def on_event(self, change: Change, obj: Any) -> None:
+        for handler in self._handlers:
+            handler.on_event(change, obj)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from controller.write.commands import WriteDone
 from dra_driver.kube.api import Change
 from dra_driver.kube.resources import Resource
-from dra_driver.model.claims.claim import Object
+from dra_driver.model.claims.claim import ReadOnlyObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Replaced:
     does not serve the kind, or forbids the list."""
 
     resource: Resource
-    items: Sequence[Object]
+    items: Sequence[ReadOnlyObject]
     is_served: bool = True
 
 
@@ -29,7 +29,7 @@ class ResourceEvent:
 
     resource: Resource
     change: Change
-    object: Object
+    object: ReadOnlyObject
 
 
 Event = Replaced | ResourceEvent | WriteDone
@@ -81,11 +81,11 @@ class ResourceEventHandler:
         self._events = events
         self._resource = resource
 
-    def on_replace(self, items: Sequence[Object]) -> None:
+    def on_replace(self, items: Sequence[ReadOnlyObject]) -> None:
         self._events.put(Replaced(self._resource, items))
 
     def on_not_served(self) -> None:
         self._events.put(Replaced(self._resource, (), is_served=False))
 
-    def on_event(self, change: Change, obj: Object) -> None:
+    def on_event(self, change: Change, obj: ReadOnlyObject) -> None:
         self._events.put(ResourceEvent(self._resource, change, obj))

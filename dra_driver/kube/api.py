@@ -40,18 +40,20 @@ class PatchType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """All objects of a list, and the resourceVersion from which a watch continues."""
+    """All objects of a list as its decoder returned them, and the resourceVersion from which a
+    watch continues."""
 
-    items: tuple[Object, ...]
+    items: tuple[Any, ...]
     resource_version: str
 
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """One event of a watch. The object of a BOOKMARK has only a resourceVersion."""
+    """One event of a watch; the object is as its decoder returned it. That of a BOOKMARK is a dict
+    with a resourceVersion alone."""
 
     change: Change
-    object: Object
+    object: Any
 
     def ends_initial_events(self) -> bool:
         """Whether all objects that existed at the start of the watch have been sent."""

@@ -28,13 +28,14 @@ _TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 
 
 class Decoder(Protocol):
-    """Safe for several threads."""
+    """Its maker and the handler of the watch agree on what it returns: a dict, or the object in
+    another form. Safe for several threads."""
 
-    def decode(self, text: Text) -> Object:
+    def decode(self, text: Text) -> Any:
         """An object from its JSON. Raises ValueError for what is no JSON."""
 
-    def convert(self, obj: Object) -> Object:
-        """The same from an object with all fields, which is not used any more."""
+    def convert(self, obj: Object) -> Any:
+        """Returns what `decode` would, from an object with all fields. The caller drops `obj`."""
 
 
 class Whole:
@@ -60,19 +61,19 @@ class Typed:
     """
 
     def __init__(
-        self, model: Mapping[str, Any], transform: Callable[[Object], Object] = lambda obj: obj
+        self, model: Mapping[str, Any], transform: Callable[[Object], Any] = lambda obj: obj
     ) -> None:
         self._type = _type_of(model)
         self._decoder = msgspec.json.Decoder(self._type)
         self._transform = transform
 
-    def decode(self, text: Text) -> Object:
+    def decode(self, text: Text) -> Any:
         try:
             return self._transform(self._decoder.decode(text))
         except (ValueError, LookupError, OverflowError, RecursionError):  # `decode` may go on
             return self.convert(decode(bytes(text)))
 
-    def convert(self, obj: Object) -> Object:
+    def convert(self, obj: Object) -> Any:
         try:
             return self._transform(msgspec.convert(obj, self._type))
         except (ValueError, LookupError, OverflowError):
@@ -110,7 +111,7 @@ _EVENT: Final = msgspec.json.Decoder(_Event)
 _PLAIN: Final = frozenset({"BOOKMARK", "ERROR"})
 
 
-def decode_page(text: bytes, decoder: Decoder) -> tuple[list[Object], Mapping[str, Any]]:
+def decode_page(text: bytes, decoder: Decoder) -> tuple[list[Any], Mapping[str, Any]]:
     """The objects of a page of a list, and the page's own metadata. Raises ValueError."""
     try:
         page = _PAGE.decode(text)
@@ -120,7 +121,7 @@ def decode_page(text: bytes, decoder: Decoder) -> tuple[list[Object], Mapping[st
     return list(map(decoder.decode, page.get("items") or ())), page["metadata"]
 
 
-def decode_event(line: bytes, decoder: Decoder) -> tuple[str, Object]:
+def decode_event(line: bytes, decoder: Decoder) -> tuple[str, Any]:
     """The type of a line of a watch, and its object; with all fields where that is none of the
     kind. Raises ValueError."""
     try:

@@ -16,6 +16,11 @@ from dra_driver.model.claims.capacity_requests import by_short_name
 from dra_driver.model.names import DRIVER
 
 Object = dict[str, Any]
+"""An object of the API as a dict."""
+
+ReadOnlyObject = Mapping[str, Any]
+"""An object of the API that several readers share: nobody alters it. It may be stored in another
+form than as a dict."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

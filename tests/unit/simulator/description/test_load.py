@@ -127,6 +127,10 @@ def test_a_name_that_is_neither_shipped_nor_a_file() -> None:
         ({"cards": [{"model": "S60"}]}, "cards[0].bdf: must be given"),
         ({"cards": [{**S60, "bdf": "0d:00.0"}]}, "cards[0].bdf: '0d:00.0' is not a PCI address"),
         ({"cards": [{**S60, "pciPath": "/sys"}]}, "cards[0].pciPath: '/sys' is not a PCIe root"),
+        (
+            {"cards": [{**S60, "instances": [{"profile": "1g.6gb", "uuid": "1"}]}]},
+            "cards[0].instances[0].uuid: '1' is not an RFC 4122 uuid in lower case",
+        ),
         ({"cards": [{**S60, "errors": {"Sip": 1}}]}, "cards[0].errors.Sip: 'Sip' is none of User"),
         ({"cards": [{**S60, "powerWatts": "x"}]}, "cards[0].powerWatts: input should be a valid"),
         ({"delaysMs": {"create": 1}}, "delaysMs.create: 'create' is none of list, query,"),
