@@ -32,7 +32,7 @@ from controller.informers.decoders import decoders
 from controller.leaderelection.fence import Fence
 from controller.queue.event_queue import EventQueue, Replaced
 from controller.settings import ControllerSettings
-from dra_driver.kube.api import Api, Listing
+from dra_driver.kube.api import Api, Listing, ServerVersion
 from dra_driver.kube.decode import Decoder, decode_page
 from dra_driver.kube.events import Recorder
 from dra_driver.kube.resources import (
@@ -72,6 +72,9 @@ class Server:
 
     def list_metadata(self, kind: Resource, *, decoder: Decoder) -> Listing:
         return Listing(tuple(self.read(kind.plural, decoder)), "1")
+
+    def server_version(self) -> ServerVersion:
+        raise AssertionError("nothing is written")
 
 
 def measure(nodes: int) -> dict[str, Any]:

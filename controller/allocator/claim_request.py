@@ -16,7 +16,7 @@ from controller.allocator.device_request import Constraint, DeviceRequest, devic
 from dra_driver.config.device_config import read_config
 from dra_driver.model.claims.amounts import config_applies, requested_amount
 from dra_driver.model.claims.capacity_requests import requested
-from dra_driver.model.claims.claim import ClaimRef, Object
+from dra_driver.model.claims.claim import ClaimRef, Object, ReadOnlyObject
 from dra_driver.model.claims.request_config import RequestConfig
 from dra_driver.model.errors import Refused
 from dra_driver.model.names import (
@@ -80,7 +80,7 @@ class ClaimRequest:
 
 def parse_claim(
     claim: Object,
-    classes: Mapping[str, Object],
+    classes: Mapping[str, ReadOnlyObject],
     ignored_fields: Collection[str] = frozenset(),
 ) -> ClaimRequest:
     """Read the claim. Raises Refused, naming the form or the field, for what is not supported, and
@@ -94,7 +94,7 @@ def parse_claim(
 class _Parser:
     ref: ClaimRef
     claim: Object
-    classes: Mapping[str, Object]
+    classes: Mapping[str, ReadOnlyObject]
     ignored_fields: Collection[str]
 
     def parse(self) -> ClaimRequest:

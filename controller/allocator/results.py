@@ -12,7 +12,7 @@ from controller.allocator.claim_request import ClaimRequest, ExactRequest
 from controller.allocator.device import Device
 from dra_driver.config.device_config import amount_entry
 from dra_driver.model.claims.amounts import config_applies
-from dra_driver.model.claims.claim import Object
+from dra_driver.model.claims.claim import Object, ReadOnlyObject
 from dra_driver.model.errors import Refused
 from dra_driver.model.names import DRIVER
 
@@ -36,7 +36,7 @@ def allocation_status(
     wanted: ClaimRequest,
     grants: Sequence[DeviceAssignment],
     node: str,
-    classes: Mapping[str, Object],
+    classes: Mapping[str, ReadOnlyObject],
     *,
     timestamp: str,
     new_share_id: Callable[[], str],
@@ -106,7 +106,7 @@ def _result(grant: DeviceAssignment, new_share_id: Callable[[], str]) -> Object:
 
 
 def _class_config(
-    chosen: Sequence[ExactRequest], classes: Mapping[str, Object]
+    chosen: Sequence[ExactRequest], classes: Mapping[str, ReadOnlyObject]
 ) -> Iterator[Object]:
     """A class's configuration is written once, for all requests of that class."""
     by_class: defaultdict[str, list[str]] = defaultdict(list)

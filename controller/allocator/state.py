@@ -16,7 +16,7 @@ from controller.allocator.nodes.fleet import Fleet
 from controller.allocator.nodes.node_set import NodeNumbers, NodeSet, set_of_numbers
 from controller.allocator.nodes.signature import CardSignature
 from controller.allocator.order import Score
-from dra_driver.model.claims.claim import Object
+from dra_driver.model.claims.claim import ReadOnlyObject
 from dra_driver.selector.allowance import Allowance
 from dra_driver.selector.selector import Selectors
 
@@ -107,7 +107,7 @@ class State:
         self,
         inventory: Inventory,
         allocated: AllocatedDevices,
-        classes: Mapping[str, Object],
+        classes: Mapping[str, ReadOnlyObject],
         selectors: Selectors,
         numbers: NodeNumbers | None = None,
     ) -> None:

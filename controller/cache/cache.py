@@ -56,10 +56,10 @@ RESOURCE_OF = {
 _REMEMBERED: Final = 16_384  # UIDs: more than a cluster deletes while a write or a list takes
 
 # Ends what fails with an object in it, and lets the program go on.
-Isolate = Callable[[Resource, Object], AbstractContextManager[None]]
+Isolate = Callable[[Resource, ReadOnlyObject], AbstractContextManager[None]]
 
 
-def not_isolated(_resource: Resource, _obj: Object) -> AbstractContextManager[None]:
+def not_isolated(_resource: Resource, _obj: ReadOnlyObject) -> AbstractContextManager[None]:
     """What fails raises."""
     return nullcontext()
 

@@ -15,7 +15,7 @@ from controller.cache.claims import allocated_node
 from controller.cache.keys import uid_of
 from controller.cache.node_resources import NodeResources
 from controller.cache.packed import unpacked
-from dra_driver.model.claims.claim import Object, allocation, claim_names
+from dra_driver.model.claims.claim import Object, ReadOnlyObject, allocation, claim_names
 
 Name = str  # namespace/name, as client-go names what it caches
 _NOBODY: Final[frozenset[Name]] = frozenset()
@@ -87,7 +87,10 @@ class Counts:
     method raises, because an object cannot be read, the counts stay as they were."""
 
     def __init__(
-        self, state: State, claims: Mapping[Name, Object], known_pods: Mapping[Name, Object]
+        self,
+        state: State,
+        claims: Mapping[Name, ReadOnlyObject],
+        known_pods: Mapping[Name, ReadOnlyObject],
     ) -> None:
         self.resources = NodeResources(state.numbers)
         self.index = PodIndex()
@@ -132,7 +135,7 @@ class Counts:
     def is_served(self, pod: Object) -> bool:
         """Whether the pod is bound, and all its claims are allocated where it is."""
         node = pods.node_name(pod)
-        claims = [self._claims.get(name) for name in _claims_of(pod)]
+        claims = [self._claim(name) for name in _claims_of(pod)]
         return bool(node) and all(
             claim is not None and allocation(claim) and allocated_node(claim) in {node, None}
             for claim in claims
@@ -147,18 +150,18 @@ class Counts:
             return _NO_CARDS
         if workload not in self._replicas:
             self._replicas[workload] = _Replicas()
-            for each in names:
-                self._count_replica(each, workload)
-        found = self._replicas[workload]
-        mine = found.by_pod.get(name)
-        return found.users - Counter(mine) if mine else found.users
+            for replica in names:
+                self._count_replica(replica, workload)
+        replicas = self._replicas[workload]
+        mine = replicas.by_pod.get(name)
+        return replicas.users - Counter(mine) if mine else replicas.users
 
     def _unless_assumed(self, claim: Object | None) -> Object | None:
         return None if claim is None or uid_of(claim) in self._assumed else claim
 
     def _counted(self, name: Name, uid: str) -> Object | None:
         """The claim of that UID as it counts; None where it holds nothing."""
-        claim = self._claims.get(name)
+        claim = self._claim(name)
         is_known = claim is not None and uid_of(claim) == uid
         return self._assumed.get(uid, claim if is_known else None)
 
@@ -191,10 +194,11 @@ class Counts:
         replicas = self._replicas.get(workload or "")
         if workload is None or replicas is None:
             return
-        pod = self._pods.get(name)
+        stored = self._pods.get(name)
+        pod = None if stored is None else unpacked(stored)
         cards: dict[CardKey, None] = {}
         if pod is not None and pods.workload(pod) == workload and not pods.is_done(pod):
-            for claim in self._claims_of(unpacked(pod)):
+            for claim in self._claims_of(pod):
                 for held in allocations_of(claim):
                     if (card := held.device.card_by_name) is not None:
                         cards[held.device.pool, card] = None
@@ -204,10 +208,14 @@ class Counts:
 
     def _claims_of(self, pod: Object) -> Iterator[Object]:
         """Those of the pod's claims that are there, as they count."""
-        for name in _claims_of(pod):
-            claim = self._claims.get(name)
+        for claim in map(self._claim, _claims_of(pod)):
             if claim is not None:
-                yield unpacked(self._assumed.get(uid_of(claim), claim))
+                yield self._assumed.get(uid_of(claim), claim)
+
+    def _claim(self, name: Name) -> Object | None:
+        """The claim of that name as the watch reported it."""
+        stored = self._claims.get(name)
+        return None if stored is None else unpacked(stored)
 
 
 def _devices(claim: Object | None) -> tuple[DeviceAllocation, ...]:

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from controller.allocator.nodes.node_set import NodeNumbers, NodeSet, set_of_numbers
 from controller.cache import nodes, pods
-from dra_driver.model.claims.claim import Object
+from dra_driver.model.claims.claim import Object, ReadOnlyObject
 from dra_driver.selector.allowance import Allowance
 
 _LIMIT: Final = 256  # remembered constraints; pods of one workload have the same
@@ -52,8 +52,10 @@ class NodeLister(Protocol):
     """Where the filter reads nodes: the cache. `nodes_version` changes when a node comes, goes, or
     changes in what constraints read."""
 
-    nodes: dict[str, Object]
     nodes_version: int
+
+    @property
+    def nodes(self) -> Mapping[str, ReadOnlyObject]: ...
 
 
 class NodeFilter:

@@ -10,9 +10,10 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from controller.cache.packed import unpacked
 from controller.reconcile.reporter import Reporter
 from dra_driver.kube.resources import Resource
-from dra_driver.model.claims.claim import Object
+from dra_driver.model.claims.claim import ReadOnlyObject
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +29,7 @@ class FaultIsolator:
         return len(self._faulty)
 
     @contextmanager
-    def isolate(self, resource: Resource, obj: Object) -> Iterator[None]:
+    def isolate(self, resource: Resource, obj: ReadOnlyObject) -> Iterator[None]:
         """An exception in here is reported and ends here. What the cache has of the object stays
         as it was, and the object's next event is handled like any other."""
         try:
@@ -39,13 +40,13 @@ class FaultIsolator:
             name = _name(obj)
             logger.exception("%s %s/%s is not handled until it changes", resource.kind, *name)
             self._faulty.add((resource, *name))
-            self._reporter.failed_by_fault(resource, obj, error)
+            self._reporter.failed_by_fault(resource, unpacked(obj), error)
 
     def on_replaced(self, resource: Resource) -> None:
         """All objects of the kind are handled again."""
         self._faulty = {each for each in self._faulty if each[0] is not resource}
 
 
-def _name(obj: Object) -> tuple[str, str]:
+def _name(obj: ReadOnlyObject) -> tuple[str, str]:
     metadata = obj.get("metadata") or {}
     return str(metadata.get("namespace", "")), str(metadata.get("name", ""))

@@ -46,7 +46,8 @@ def others_slice(stage: Stage) -> Object:
 
 def listed_slice(stage: Stage) -> Object:
     selector = f"spec.nodeName={stage.other}"
-    [found] = stage.thief.list(RESOURCE_SLICES, field_selector=selector).items
+    listed: list[Object] = list(stage.thief.list(RESOURCE_SLICES, field_selector=selector).items)
+    [found] = listed
     return found
 
 

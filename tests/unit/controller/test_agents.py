@@ -11,7 +11,8 @@ from tests.unit.controller.test_slice_cleaner import agent
 
 
 def decoded(pod: Object) -> Object:
-    return Typed(AGENT_POD).decode(encode(pod))
+    found: Object = Typed(AGENT_POD).decode(encode(pod))
+    return found
 
 
 def whole(node: str, *, running: bool = True) -> Object:

@@ -31,7 +31,7 @@ from dra_driver.kube.resources import (
     RESOURCE_SLICES,
     Resource,
 )
-from dra_driver.model.claims.claim import Object, allocation
+from dra_driver.model.claims.claim import Object, ReadOnlyObject, allocation
 from dra_driver.model.names import ALLOCATOR_CONTROLLER
 from dra_driver.selector.allowance import Allowance
 from dra_driver.selector.selector import Selectors
@@ -195,9 +195,10 @@ class World:
         gone = self.api.live.pop((resource, name))
         self.events.put(ResourceEvent(resource, Change.DELETED, self._seen(resource, gone)))
 
-    def _seen(self, resource: Resource, obj: Object) -> Object:
+    def _seen(self, resource: Resource, obj: Object) -> ReadOnlyObject:
         """The object as a watch decodes it."""
-        return self._decoders[resource].decode(encode(obj))
+        seen: ReadOnlyObject = self._decoders[resource].decode(encode(obj))
+        return seen
 
     def metric(self, name: str) -> float:
         found = self._registry.get_sample_value(name)

@@ -79,6 +79,7 @@ def in_a_page(odd: bytes) -> Object:
     """The object, listed between two others."""
     page = b'{"metadata": {"resourceVersion": "7"}, "items": [%s, %s, %s]}'
     (first, found, last), metadata = decode_page(page % (NAMED_A, odd, NAMED_A), NAMED)
+    assert isinstance(found, dict)
     assert first == last == {"metadata": {"name": "a"}}
     assert metadata["resourceVersion"] == "7"
     assert decode_event(b'{"type": "ADDED", "object": %s}' % odd, NAMED) == ("ADDED", found)

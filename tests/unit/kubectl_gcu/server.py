@@ -54,12 +54,9 @@ class Server:
             self._objects.setdefault(resource, []).append(stored)
 
     def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
-        for each in self.list(resource, forbids=False).items:
-            if (each["metadata"]["name"], each["metadata"].get("namespace", "")) == (
-                name,
-                namespace,
-            ):
-                return each
+        for obj in self._objects.get(resource, ()):
+            if (obj["metadata"]["name"], obj["metadata"].get("namespace", "")) == (name, namespace):
+                return obj
         raise NotFound(f"no {resource.kind} {name}", status=404)
 
     def list(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from controller.cache.packed import unpacked
 from controller.informers.decoders import decoders
 from dra_driver.kube.encode import encode
 from dra_driver.kube.resources import Resource
@@ -13,4 +14,4 @@ View = Callable[[Object], object]
 
 
 def decoded(kind: Resource, obj: Object) -> Object:
-    return decoders()[kind].decode(encode(obj))
+    return unpacked(decoders()[kind].decode(encode(obj)))
