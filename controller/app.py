@@ -19,6 +19,7 @@ from controller.informers.decoders import decoders
 from controller.informers.optional_watch import OptionalReflector
 from controller.leaderelection.fence import Fence
 from controller.leaderelection.leader import LeaderElector, LeaseTimes
+from controller.program import ended_thread
 from controller.queue.backoff import BackoffState, KeyBackoff
 from controller.queue.bind_clock import BindClock
 from controller.queue.event_queue import EventQueue, ResourceEventHandler
@@ -282,12 +283,12 @@ class Controller:
         seconds = self._worker.step_seconds()
         if seconds > _LONGEST_STEP:
             return f"a step of the worker has lasted {seconds:.0f} s"
-        threads = {
-            "the worker": self._worker.is_alive(),
-            "the leader election": self._elector.is_alive(),
-            "a watch": all(reflector.is_alive() for reflector in self._reflectors),
-            "the writer of events": self._recorder.is_alive(),
-        }
-        ended = next((name for name, is_alive in threads.items() if not is_alive), None)
-        ended = ended or self._housekeeping.ended()
-        return f"{ended} ended" if ended else None
+        return ended_thread(
+            {
+                "the worker": self._worker.is_alive(),
+                "the leader election": self._elector.is_alive(),
+                "a watch": all(reflector.is_alive() for reflector in self._reflectors),
+                "the writer of events": self._recorder.is_alive(),
+                **self._housekeeping.threads(),
+            }
+        )

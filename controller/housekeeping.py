@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from prometheus_client import CollectorRegistry
 
@@ -82,15 +82,15 @@ class Housekeeping:
         return Tee(handler, self._unclaimed)
 
     def start(self) -> None:
-        for each in self._parts.values():
-            each.start()
+        for part in self._parts.values():
+            part.start()
 
     def stop(self, timeout: float) -> None:
         """End all threads within `timeout` seconds."""
         deadline = Deadline(timeout)
-        for each in self._parts.values():
-            each.stop(deadline.left())
+        for part in self._parts.values():
+            part.stop(deadline.left())
 
-    def ended(self) -> str | None:
-        """The name of a thread that ended, which only a fault of ours can cause."""
-        return next((name for name, each in self._parts.items() if not each.is_alive()), None)
+    def threads(self) -> Mapping[str, bool]:
+        """Whether each thread is alive, by its name."""
+        return {name: part.is_alive() for name, part in self._parts.items()}

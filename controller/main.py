@@ -1,17 +1,18 @@
-"""``gcu-dra-controller``: settings, ports, the controller, until SIGTERM."""
+"""``gcu-dra-controller``: settings, ports and programs, which run until SIGTERM."""
 
 from __future__ import annotations
 
 import logging
 import socket
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from controller.app import Controller
 from controller.cache.claims import MANAGER
 from controller.extender.extender import Extender
+from controller.program import Program
 from controller.settings import ControllerSettings
 from controller.webhook.counted_limits import CardKinds
 from controller.webhook.webhook import Webhook
@@ -57,48 +58,62 @@ def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) 
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     register_build_info(registry)
-    identity = settings.pod_name or socket.gethostname()
-    controller = front_of(settings, api)(
-        settings, api, registry, identity=identity, on_restored=stop.set
-    )
-    card_kinds = controller.card_kinds if isinstance(controller, Extender) else None
-    webhook = webhook_of(settings, api, registry, identity=identity, card_kinds=card_kinds)
+    programs = programs_of(settings, api, registry, on_restored=stop.set)
     probes = ProbeServer(
         settings.http_port,
-        ready=controller.ready,
-        live=lambda: controller.live() or (None if webhook is None else webhook.live()),
+        ready=lambda: next(filter(None, (each.ready() for each in programs)), None),
+        live=lambda: next(filter(None, (each.live() for each in programs)), None),
         registry=registry,
     )
     probes.start()
     logger.info("probes on port %d", probes.port)
-    if webhook is not None:
-        webhook.start()
-        logger.info("serving the admission webhook on port %d", webhook.port)
-    controller.start()
+    for program in programs:
+        program.start()
     stop.wait()
     logger.info("stopping")
-    controller.stop()
-    if webhook is not None:
-        webhook.stop()
+    for program in reversed(programs):
+        program.stop()
     probes.stop()
     api.close()
 
 
-def front_of(settings: ControllerSettings, api: Api) -> type[Controller | Extender]:
-    """What serves this cluster. Raises Refused where it cannot be what was chosen."""
+def programs_of(
+    settings: ControllerSettings,
+    api: Api,
+    registry: CollectorRegistry,
+    *,
+    on_restored: Callable[[], None],
+) -> list[Program]:
+    """What this process runs, in the order in which it is started. Raises Refused where the server
+    cannot be served as the settings say, and InvalidValue where they lack a file."""
+    identity = settings.pod_name or socket.gethostname()
+    card_kinds: CardKinds | None = None
+    front: Program
+    if serves_claims(settings, api):
+        front = Controller(settings, api, registry, identity=identity, on_restored=on_restored)
+    else:
+        extender = Extender(settings, api, registry, identity=identity, on_restored=on_restored)
+        front, card_kinds = extender, extender.card_kinds
+    webhook = webhook_of(settings, api, registry, identity=identity, card_kinds=card_kinds)
+    return [front] if webhook is None else [webhook, front]
+
+
+def serves_claims(settings: ControllerSettings, api: Api) -> bool:
+    """Whether ResourceClaims are allocated in this cluster; otherwise kube-scheduler is extended.
+    Raises Refused where the server has no DRA and the settings choose it."""
     version = api.server_version()
     if settings.mode == "device-plugin":
         logger.info("serving %s as a scheduler extender, as mode says", version)
-        return Extender
+        return False
     if settings.mode == "auto" and (missing := missing_dra(api, version)):
         logger.info("serving %s as a scheduler extender: %s", version, missing)
-        return Extender
+        return False
     check_server(version)
     if settings.allocator == ALLOCATOR_SCHEDULER:
         logger.info("serving %s, where kube-scheduler allocates ResourceClaims", version)
     else:
         logger.info("serving %s by allocating ResourceClaims", version)
-    return Controller
+    return True
 
 
 def webhook_of(

@@ -30,6 +30,7 @@ from controller.https.server import HttpsServer
 from controller.leaderelection.fence import Fence, fenced
 from controller.leaderelection.leader import LeaderElector, LeaseTimes
 from controller.own_pod import OwnPod
+from controller.program import ended_thread
 from controller.settings import ControllerSettings
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import KubeError
@@ -211,16 +212,16 @@ class Extender:
 
     def live(self) -> str | None:
         """Which thread ended, which only a fault of ours can cause."""
-        alive = {
-            "the server": self._server.is_alive(),
-            "the leader election": self._elector.is_alive(),
-            "the periodic work": self._periodic.is_alive(),
-            "the writer of events": self._recorder.is_alive(),
-            "a watch": all(each.is_alive() for each in self._reflectors),
-        }
-        ended = next((name for name, lives in alive.items() if not lives), None)
-        ended = ended or self._housekeeping.ended()
-        return f"{ended} ended" if ended else None
+        return ended_thread(
+            {
+                "the server": self._server.is_alive(),
+                "the leader election": self._elector.is_alive(),
+                "the periodic work": self._periodic.is_alive(),
+                "the writer of events": self._recorder.is_alive(),
+                "a watch": all(each.is_alive() for each in self._reflectors),
+                **self._housekeeping.threads(),
+            }
+        )
 
     def run_once(self) -> None:
         """Periodic work: accept a term, resolve uncertain binds, have pods retried, annotate."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from typing import Final
@@ -14,6 +15,7 @@ from controller.https.expiry import RENEW, Expiry
 from controller.https.server import HttpsServer
 from controller.legacy_resources.decision_cache import DecisionCache, reflector
 from controller.own_pod import OwnPod
+from controller.program import ended_thread
 from controller.settings import ControllerSettings
 from controller.webhook.counted_limits import CardKinds
 from controller.webhook.limits import LimitRules
@@ -24,6 +26,8 @@ from dra_driver.model.errors import InvalidValue
 from dra_driver.model.names import DEVICE_CLASSES, DRIVER
 from dra_driver.telemetry.program import Deadline
 from dra_driver.util.background import Background
+
+logger = logging.getLogger(__name__)
 
 _CHECK_EVERY: Final = 60.0  # seconds between two checks of the certificate's end
 _END: Final = 5.0  # seconds that stopping takes at most
@@ -98,6 +102,7 @@ class Webhook(Background):
         if self._decision_watch is not None:
             self._decision_watch.start()
         super().start()
+        logger.info("serving the admission webhook on port %d", self.port)
 
     def stop(self, timeout: float = _END) -> None:
         """Serve until API servers know that this pod ends; then stop within so many seconds."""
@@ -115,13 +120,21 @@ class Webhook(Background):
             if self._wait(_CHECK_EVERY):
                 return
 
+    def ready(self) -> str | None:
+        """None where API servers are answered."""
+        return None if self._server.is_alive() else "the admission webhook does not listen yet"
+
     def live(self) -> str | None:
         """Which thread ended, which only a fault of ours can cause."""
-        if not self._server.is_alive():
-            return "the server of the webhook ended"
-        if self._decision_watch is not None and not self._decision_watch.is_alive():
-            return "the webhook's watch of the decision about limits ended"
-        return None if self.is_alive() else "the check of the webhook's certificate ended"
+        watch = self._decision_watch
+        return ended_thread(
+            {
+                "the server of the webhook": self._server.is_alive(),
+                "the webhook's watch of the decision about limits": watch is None
+                or watch.is_alive(),
+                "the check of the webhook's certificate": self.is_alive(),
+            }
+        )
 
 
 def _names(text: str) -> list[str]:

@@ -1,15 +1,18 @@
-"""What serves a cluster: the allocator of claims, or the scheduler extender."""
+"""What serves a cluster: the allocator of claims, or the scheduler extender; and the webhook."""
 
 from __future__ import annotations
 
-from typing import cast
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from controller.app import Controller
 from controller.extender.extender import Extender
-from controller.main import front_of
+from controller.main import programs_of
 from controller.settings import ControllerSettings
+from controller.webhook.webhook import Webhook
 from dra_driver.kube.api import Api, ServerVersion
 from dra_driver.kube.resources import Resource
 from dra_driver.model.errors import Refused
@@ -29,6 +32,18 @@ class Server:
         return self._dra
 
 
+def chosen(tmp_path: Path, server: Server, **settings: Any) -> list[type]:
+    """The types of the programs, in the order in which they start."""
+    files = ("extender_certificate", "extender_key", "extender_client_authority")
+    values = ControllerSettings.model_validate(dict.fromkeys(files, tmp_path) | settings)
+    return [
+        type(each)
+        for each in programs_of(
+            values, cast("Api", server), CollectorRegistry(), on_restored=lambda: None
+        )
+    ]
+
+
 @pytest.mark.parametrize(
     ("mode", "server", "front"),
     [
@@ -40,9 +55,8 @@ class Server:
     ],
     ids=["DRA", "older", "DRA switched off", "DRA chosen", "limits chosen"],
 )
-def test_what_serves(mode: str, server: Server, front: type) -> None:
-    settings = ControllerSettings.model_validate({"mode": mode})
-    assert front_of(settings, cast("Api", server)) is front
+def test_what_serves(tmp_path: Path, mode: str, server: Server, front: type) -> None:
+    assert chosen(tmp_path, server, mode=mode) == [front]
 
 
 @pytest.mark.parametrize(
@@ -53,15 +67,21 @@ def test_what_serves(mode: str, server: Server, front: type) -> None:
     ],
 )
 def test_the_log_says_who_allocates(
-    caplog: pytest.LogCaptureFixture, allocator: str, words: str
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, allocator: str, words: str
 ) -> None:
     caplog.set_level("INFO")
-    settings = ControllerSettings.model_validate({"mode": "dra", "allocator": allocator})
-    front_of(settings, cast("Api", Server(37)))
-    assert caplog.messages == [words]
+    chosen(tmp_path, Server(37), mode="dra", allocator=allocator)
+    assert words in caplog.messages
 
 
-def test_what_cannot_be_is_refused() -> None:
-    settings = ControllerSettings.model_validate({"mode": "dra"})
+@pytest.mark.parametrize(("server", "front"), [(Server(36), Controller), (Server(30), Extender)])
+def test_the_webhook_starts_first_and_stops_last(
+    tmp_path: Path, server: Server, front: type
+) -> None:
+    found = chosen(tmp_path, server, webhook_certificate=tmp_path, webhook_key=tmp_path)
+    assert found == [Webhook, front]
+
+
+def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="does not serve resource"):
-        front_of(settings, cast("Api", Server(33)))
+        chosen(tmp_path, Server(33), mode="dra")
