@@ -14,7 +14,6 @@ import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from itertools import repeat
 from typing import Final
 
 from controller.allocator.ownership import is_ours
@@ -53,7 +52,7 @@ VERSIONS: Final = Typed({"metadata": {"namespace": str, "name": str, "resourceVe
 
 @dataclass(slots=True)
 class PreviousLeaderFence:
-    """`pool` executes the reads and writes; `isolate` ends what fails with one claim alone; `clock`
+    """`pool` executes the reads and writes. `isolate` ends what fails with one claim alone. `clock`
     returns seconds."""
 
     api: Api
@@ -86,13 +85,13 @@ class PreviousLeaderFence:
             listed = self.api.list_metadata(RESOURCE_CLAIMS, decoder=VERSIONS).items
         current: list[Object] = []
         outdated: list[Key] = []
-        for each in listed:
-            key = Key.of_claim(each)
-            claim = self.cache.get(key)
-            if claim is None or is_newer(each, claim):
+        for version in listed:
+            key = Key.of_claim(version)
+            known = self.cache.get(key)
+            if known is None or is_newer(version, known):
                 outdated.append(key)
-            elif allocation(claim) is None:
-                current.append(claim)
+            elif allocation(known) is None:
+                current.append(known)
         logger.info("of %d claims, %d differ from the cache", len(listed), len(outdated))
         for claim in self.pool.map(self._read, outdated):
             if claim is not None:
@@ -101,6 +100,7 @@ class PreviousLeaderFence:
         return current
 
     def _read(self, key: Key) -> Object | None:
+        """Returns the claim as the server has it; None if it was deleted."""
         try:
             return self.api.get(RESOURCE_CLAIMS, key.name, namespace=key.namespace)
         except NotFound:
@@ -118,46 +118,38 @@ class PreviousLeaderFence:
         return False
 
     def _write_term(self, claims: Sequence[Object], term: str) -> None:
-        """Raises, after all were tried, an error after which all are to be tried again."""
+        """Write the term into each claim. Raises an error after which all are to be tried again,
+        when all were tried."""
         failed: GcuError | None = None
-        for claim, answer in zip(
-            claims, self.pool.map(self._try_write_term, claims, repeat(term)), strict=True
-        ):
-            match answer:
-                case NotFound():
+        writes = [self.pool.submit(self.writer.write_term, claim, term) for claim in claims]
+        for claim, write in zip(claims, writes, strict=True):
+            with self.isolate(RESOURCE_CLAIMS, claim):
+                try:
+                    self._put_event(write.result())
+                except NotFound:
                     pass
-                case KubeError(status=status) as error if status in _REFUSALS:
-                    # The claim's annotations may be full, or a policy of its namespace forbids
-                    # every change. One tenant's claim must not block all others.
-                    logger.warning("claim %s carries no term: %s", ClaimRef.of(claim), error)
-                case Unavailable() as error if self._is_for_good(error):
-                    logger.warning("claim %s carries no term: %s", ClaimRef.of(claim), error)
-                case GcuError() as error:
-                    failed = error
-                case Exception() as fault:
-                    with self.isolate(RESOURCE_CLAIMS, claim):
-                        raise fault
-                case written:
-                    self._put_event(written)
+                except GcuError as error:
+                    if self._is_for_good(error):
+                        logger.warning("claim %s carries no term: %s", ClaimRef.of(claim), error)
+                    else:
+                        failed = error
         if failed is not None:
             raise failed
 
-    def _is_for_good(self, error: Unavailable) -> bool:
-        """Whether a webhook does not let the claim be written, and that for so long that all others
-        need not wait for it."""
-        is_late = self.clock() - self._begun[1] >= _PATIENCE
-        return is_late and _WEBHOOK.search(str(error)) is not None
-
-    def _try_write_term(self, claim: Object, term: str) -> Object | Exception:
-        try:
-            return self.writer.write_term(claim, term)
-        except Exception as error:  # noqa: BLE001 - `_write_term` handles it
-            return error
+    def _is_for_good(self, error: GcuError) -> bool:
+        """Whether the leader begins although this claim carries no term: one tenant's claim must
+        not block all others. The server refuses the write, because the claim's annotations are full
+        or a policy of its namespace forbids every change. Or a webhook does not let it pass, and
+        that for so long that no write of the previous leader can arrive any more."""
+        if isinstance(error, Unavailable):
+            is_late = self.clock() - self._begun[1] >= _PATIENCE
+            return is_late and _WEBHOOK.search(str(error)) is not None
+        return isinstance(error, KubeError) and error.status in _REFUSALS
 
     def _put_event(self, claim: Object) -> None:
         self.events.put(ResourceEvent(RESOURCE_CLAIMS, Change.MODIFIED, claim))
 
 
 def _term_of(claim: Object) -> str | None:
-    found: str | None = (claim["metadata"].get("annotations") or {}).get(ANNOTATION_TERM)
-    return found
+    term: str | None = (claim["metadata"].get("annotations") or {}).get(ANNOTATION_TERM)
+    return term
