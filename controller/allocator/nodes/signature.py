@@ -19,10 +19,6 @@ from controller.allocator.taints import untolerated
 from dra_driver.model.errors import InvalidValue
 from dra_driver.selector.selector import Selectors
 
-Fill = tuple[int, int, int]
-"""Is the device free (1) or in use (0); how much of it is left after the grant, in thousandths;
-and minus the number of shares of the same size that it holds."""
-
 _MOST_FITS: Final = 32_768  # some 16 MiB
 
 
@@ -36,6 +32,15 @@ class Verdict(StrEnum):
     HELD = "held"
     EXCLUDED = "excluded"
     TAINTED = "tainted"
+
+
+class Fill(NamedTuple):
+    """How full a shared device would be with the grant: of two the fuller one sorts first. Of a
+    device that is not shared, all is 0."""
+
+    unused: int = 0  # 1 if nothing of it is allocated, 0 if something is
+    left: int = 0  # in thousandths of the device, after the grant
+    minus_alike: int = 0  # minus the number of shares of the same size that it holds
 
 
 class DeviceFit(NamedTuple):
@@ -71,20 +76,21 @@ class CardSignature:
     free: bool
 
     def fit(self, device_request: DeviceRequest, selectors: Selectors) -> CardFit | None:
-        """None if a selector reads what is a card's own: `fit_of` evaluates it. Raises
-        AllowanceSpent."""
+        """What the request gets of each card with this signature. None if a selector reads what is
+        a card's own: `fit_of` evaluates it. Raises AllowanceSpent."""
         return _fit(self, device_request, selectors)
 
     def fit_of(
         self, device_request: DeviceRequest, devices: Sequence[Device], selectors: Selectors
     ) -> CardFit:
-        """For a card with this signature and these devices. Raises AllowanceSpent."""
+        """What the request gets of one card with this signature and these devices. Raises
+        AllowanceSpent."""
         return self.fit(device_request, selectors) or self.select(
             device_request, devices, selectors
         )
 
     def verdict(self, device_request: DeviceRequest, index: int) -> Verdict:
-        """For a device that is selected."""
+        """Whether the selected device at `index` can serve the request."""
         kind, use = self.kinds[index], self.uses[index]
         capacity_fit = device_request.capacity_fit(kind)
         if capacity_fit is None:
@@ -114,12 +120,13 @@ class CardSignature:
         given: Sequence[Device | DeviceKind],
         selectors: Selectors,
     ) -> CardFit:
-        """`given` are the card's devices, or their kinds. Raises AllowanceSpent."""
+        """Evaluates the request's selectors on `given`: the card's devices, or their kinds. Raises
+        AllowanceSpent."""
         selected: list[int] = []
         free: list[DeviceFit] = []
         error = ""
-        for index, each in enumerate(given):
-            values = each.common if isinstance(each, DeviceKind) else each.selector_input
+        for index, device in enumerate(given):
+            values = device.common if isinstance(device, DeviceKind) else device.selector_input
             try:
                 if not all(selectors.matches(text, values) for text in device_request.selectors):
                     continue
@@ -166,17 +173,18 @@ def _has_room(capacity_fit: CapacityFit, use: DeviceUsage) -> bool:
 
 
 def _fill(kind: DeviceKind, use: DeviceUsage | None, capacity_fit: CapacityFit) -> Fill:
-    """For a device that is not shared it means nothing."""
+    """How full the device of that kind and use would be with `capacity_fit`."""
     if not kind.multiple:
-        return 0, 0, 0
+        return Fill()
     if use is None:
-        return 1, capacity_fit.left, 0
+        return Fill(unused=1, left=capacity_fit.left)
     used = [
         use.consumed.get(name, 0) * WHOLE // total
         for name, _, total in capacity_fit.amounts
         if total
     ]
-    return 0, capacity_fit.left - sum(used), -use.shares.get(capacity_fit.share, 0)
+    alike = use.shares.get(capacity_fit.share, 0)
+    return Fill(left=capacity_fit.left - sum(used), minus_alike=-alike)
 
 
 _Content = tuple[tuple[DeviceKind, ...], tuple[DeviceUsage | None, ...], tuple[str, ...]]
@@ -194,19 +202,20 @@ class Signatures:
         uses: tuple[DeviceUsage | None, ...],
         vanished: tuple[str, ...],
     ) -> CardSignature:
+        """The signature of cards with this content."""
         content = kinds, uses, vanished
-        found = self._known.get(content)
-        if found is None:
+        signature = self._known.get(content)
+        if signature is None:
             loads = [_load(kind, use) for kind, use in zip(kinds, uses, strict=True) if use]
             tainted = any(untolerated(kind.taints, ()) for kind in kinds)
             free = not loads and not vanished and not tainted
-            found = CardSignature(*content, load=max(loads, default=0), free=free)
-            self._known[content] = found
-        return found
+            signature = CardSignature(*content, load=max(loads, default=0), free=free)
+            self._known[content] = signature
+        return signature
 
 
 def _load(kind: DeviceKind, use: DeviceUsage) -> int:
-    """At least 1 for a device that is allocated in part."""
+    """How much of the device is allocated, in thousandths; at least 1 if any part is."""
     if use.wholes or not kind.multiple:
         return WHOLE
     parts = [
