@@ -51,6 +51,22 @@ class QueuedPodInfo:
     is_moved: bool = False
 
 
+class _Timer(NamedTuple):
+    """The key becomes active at that time; of equal times the lower number comes first."""
+
+    at: float
+    number: int
+    key: Key
+
+
+class _NodeChange(NamedTuple):
+    """From that time on the nodes may serve other pods than before."""
+
+    at: float
+    number: int
+    nodes: Collection[str]
+
+
 class SchedulingQueue:
     """One instance, one thread."""
 
@@ -80,16 +96,16 @@ class SchedulingQueue:
         self._active = FairQueue(self._namespaces)
         self._due_since: dict[Key, float] = {}  # of active keys
         self._due_at: dict[Key, float] = {}  # when keys that are not active become active
-        self._timers: list[tuple[float, int, Key]] = []  # valid where they agree with `_due_at`
+        self._timers: list[_Timer] = []  # a heap; valid where they agree with `_due_at`
         self._pushed = 0
         self._unschedulable: set[Key] = set()
         self._foreign: set[Key] = set()  # pods with claims that are not ours as yet
         self._infos: dict[Key, QueuedPodInfo] = {}
         self._classes: dict[PodClass, FairQueue] = {}  # unschedulable pods
         self._changed: set[str] = set()  # nodes that events may have made fit for some class
-        self._changes: list[tuple[float, int, Collection[str]]] = []  # nodes that will be so later
-        # The same changes make no pod active twice, and help no class that they did not help
-        # before, while the same node is reserved against it.
+        self._changes: list[_NodeChange] = []  # a heap; of nodes that will be so later
+        # Until a node changes again (`_begin_changes`), a pod is made active at most once, and a
+        # class is examined at most once for each node that is reserved against it.
         self._moved: set[Key] = set()
         self._not_helped: set[tuple[PodClass, str]] = set()
         self._last_moved: Key | None = None
@@ -100,17 +116,17 @@ class SchedulingQueue:
             return
         self._due_at[key] = at
         self._pushed += 1
-        heapq.heappush(self._timers, (at, self._pushed, key))
+        heapq.heappush(self._timers, _Timer(at, self._pushed, key))
         if len(self._timers) > 2 * len(self._due_at) + _LIMIT:
-            self._timers = [each for each in self._timers if self._due_at.get(each[2]) == each[0]]
+            self._timers = list(filter(self._is_valid, self._timers))
             heapq.heapify(self._timers)
 
     def pop(self, now: float) -> QueuedKey | None:
         """The first active key; None if no key is active."""
-        while self._timers and self._timers[0][0] <= now:
-            at, _, key = heapq.heappop(self._timers)
-            if self._due_at.get(key) == at:
-                self._activate(key, now)
+        while self._timers and self._timers[0].at <= now:
+            timer = heapq.heappop(self._timers)
+            if self._is_valid(timer):
+                self._activate(timer.key, now)
         head = self._active.head(now)
         if head is None:
             return None
@@ -122,11 +138,11 @@ class SchedulingQueue:
         """When the next key becomes active; None if only an event can make one active."""
         if self._active or (self._changed and self._classes):
             return float("-inf")
-        while self._timers and self._due_at.get(self._timers[0][2]) != self._timers[0][0]:
+        while self._timers and not self._is_valid(self._timers[0]):
             heapq.heappop(self._timers)
-        times = [self._timers[0][0]] if self._timers else []
+        times = [self._timers[0].at] if self._timers else []
         if self._changes and self._classes:
-            times.append(self._changes[0][0])
+            times.append(self._changes[0].at)
         return min(times, default=None)
 
     def add_unschedulable(self, key: Key, now: float, pod_class: PodClass | None) -> float:
@@ -143,17 +159,17 @@ class SchedulingQueue:
         return info.since
 
     def add_refused(self, key: Key, now: float, pod_class: PodClass | None) -> None:
-        """The same for a pod that may not have what it requests, or what was found for it. It
-        waits from now on, and no node is reserved for it. It has another step later, because which
-        requests are ours depends on what is published."""
+        """The pod may not have what it requests, or what was chosen for it. It waits from now on,
+        and no node is reserved for it. It has another step later, because which requests are ours
+        depends on what is published."""
         self.add_unschedulable(key, now, pod_class)
         self._infos[key].since = now
         self.on_nodes_changed(self._guard.release(key))
         self.add(key, self._guard.next_check(now, now))
 
     def add_foreign(self, key: Key, now: float) -> None:
-        """The pod waits for claims that are not ours. It has another step later, for the same
-        reason, and when a DeviceClass has changed."""
+        """The pod waits for claims that are not ours. It has another step later, because they may
+        become ours: by what is published, or by a changed DeviceClass."""
         self._foreign.add(key)
         self.add(key, self._guard.next_check(now, now))
 
@@ -169,7 +185,7 @@ class SchedulingQueue:
         """These nodes may serve other pods than before, now or from the time `at`."""
         if at is not None:
             self._pushed += 1
-            heapq.heappush(self._changes, (at, self._pushed, names))
+            heapq.heappush(self._changes, _NodeChange(at, self._pushed, names))
         elif names:
             self._changed.update(names)
             self._begin_changes()
@@ -188,8 +204,8 @@ class SchedulingQueue:
         the steps of the pods that get something by it, and no other step."""
         if self._last_moved is not None and self._last_moved in self._active:
             return
-        while self._changes and self._changes[0][0] <= now:
-            self.on_nodes_changed(heapq.heappop(self._changes)[2])
+        while self._changes and self._changes[0].at <= now:
+            self.on_nodes_changed(heapq.heappop(self._changes).nodes)
         if not self._changed:
             return
         nodes = self._numbers.set_of(self._changed)
@@ -221,8 +237,8 @@ class SchedulingQueue:
 
     def members(self, pod_class: PodClass) -> Iterator[Key]:
         """The pods of the class that wait for an event, by priority and age."""
-        found = self._classes.get(pod_class)
-        return iter(()) if found is None else found.keys()
+        members = self._classes.get(pod_class)
+        return iter(()) if members is None else members.keys()
 
     def waiting_pods(self) -> int:
         """How many pods wait for devices."""
@@ -239,6 +255,9 @@ class SchedulingQueue:
         parts: tuple[Sized, ...] = (self._active, self._due_at, self._unschedulable)
         return len(parts[PARTS.index(part)])
 
+    def _is_valid(self, timer: _Timer) -> bool:
+        return self._due_at.get(timer.key) == timer.at
+
     def _activate(self, key: Key, now: float) -> None:
         due_at = self._due_at.pop(key)
         blocked_until = self.backoff.blocked_until(key)
@@ -250,17 +269,18 @@ class SchedulingQueue:
             self._due_since[key] = due_at
 
     def _class_heads(self, now: float) -> list[tuple[PodClass, Key, str]]:
-        """In order: each class, its first pod, and the node that is reserved against this pod."""
-        found: list[tuple[Position, PodClass, str]] = []
+        """Returns each class with its first pod, and the node that is reserved against this pod, in
+        the order in which these pods wait."""
+        heads: list[tuple[Position, PodClass, str]] = []
         for pod_class, members in self._classes.items():
             head = members.head(now)
             pod = None if head is None else self._lister.get(head.key)
             reservation = None if pod is None else self._guard.reserved_against(pod)
             reserved = "" if reservation is None else reservation.node
             if head is not None:
-                found.append((head._replace(number=0), pod_class, reserved))
-        found.sort(key=lambda each: each[0])
-        return [(pod_class, head.key, reserved) for head, pod_class, reserved in found]
+                heads.append((head._replace(number=0), pod_class, reserved))
+        heads.sort(key=lambda item: item[0])
+        return [(pod_class, head.key, reserved) for head, pod_class, reserved in heads]
 
     def _usable(self, nodes: NodeSet, reserved: str) -> NodeSet:
         return nodes & ~self._numbers.bit(reserved) if reserved else nodes

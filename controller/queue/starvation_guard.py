@@ -58,10 +58,10 @@ class StarvationGuard:
 
     def reserved_against(self, pod: Object) -> NodeReservation | None:
         """The reservation that the pod must respect: it is for a pod before this one in line."""
-        found = self._reservation
-        if found is None or found.key == pods.key_of(pod) or pods.urgency(pod) < found.rank:
+        present = self._reservation
+        if present is None or present.key == pods.key_of(pod) or pods.urgency(pod) < present.rank:
             return None
-        return found
+        return present
 
     def next_check(self, since: float, now: float) -> float:
         """When a pod that waits since then may get a node reserved, or another node."""
@@ -73,22 +73,26 @@ class StarvationGuard:
         """Reserve one of `nodes` if the pod, which waits since then, is due one. Returns the node
         that is not reserved any longer, if there is one."""
         key, rank, old = pods.key_of(pod), pods.urgency(pod), self._reservation
-        if now < since + self._patience:
+        if now < since + self._patience or not self._may_choose(key, rank, nodes, now):
             return ()
-        if old is not None and old.key != key and old.rank <= rank:
-            return ()
-        if old is not None and now < old.at + self._patience:
-            is_suitable = bool(nodes & self._state.numbers.bit(old.node))
-            if old.key == key and is_suitable:
-                return ()
         node = self._emptiest_node(pod_class, nodes)
         if node is not None:
             self._reservation = NodeReservation(node, key, rank, now)
         elif old is not None and old.key == key:
             self._reservation = None  # not even an empty node could serve the pod any longer
-        if old is None or (self._reservation and self._reservation.node == old.node):
-            return ()
-        return (old.node,)
+        still = None if self._reservation is None else self._reservation.node
+        return () if old is None or old.node == still else (old.node,)
+
+    def _may_choose(self, key: Key, rank: Rank, nodes: NodeSet, now: float) -> bool:
+        """Whether a node may be chosen for the pod: none is reserved, or one for a pod behind it,
+        or its own was chosen long ago or cannot serve it any longer."""
+        present = self._reservation
+        if present is None:
+            return True
+        if present.key != key:
+            return rank < present.rank
+        is_suitable = bool(nodes & self._state.numbers.bit(present.node))
+        return now >= present.at + self._patience or not is_suitable
 
     def clear(self) -> None:
         """Reserve no node."""
@@ -103,17 +107,18 @@ class StarvationGuard:
         return (old.node,)
 
     def _emptiest_node(self, pod_class: PodClass, among: NodeSet) -> str | None:
-        """Computed once for a class, until something is allocated or published."""
+        """The node of `among` that could serve the class and has the least allocated; None if there
+        is none. It is found once for a class, until something is allocated or published."""
         fleet = self._state.fleet
         fleet.refresh()
         versions = fleet.generation, self._state.numbers.epoch
-        found = self._emptiest.get(pod_class)
-        if found is None or found.versions != versions or found.among != among:
+        known = self._emptiest.get(pod_class)
+        if known is None or known.versions != versions or known.among != among:
             if len(self._emptiest) >= _LIMIT:
                 self._emptiest.clear()
-            found = _Emptiest(versions, among, self._find_emptiest(pod_class, among))
-            self._emptiest[pod_class] = found
-        return found.node
+            known = _Emptiest(versions, among, self._find_emptiest(pod_class, among))
+            self._emptiest[pod_class] = known
+        return known.node
 
     def _find_emptiest(self, pod_class: PodClass, among: NodeSet) -> str | None:
         try:
