@@ -21,7 +21,7 @@ from controller.cache.keys import uid_of
 from controller.extender.claim_for_limits import CLASSES
 from controller.extender.devices import slice_of
 from controller.extender.limit_request import concerns_us
-from controller.extender.node_allocations import BoundPod, allocations_on, static_uid
+from controller.extender.node_allocations import BoundPod, allocations_on, kubelet_uid
 from dra_driver.asks.limits import Pod
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.card_kind import CardKind
@@ -133,8 +133,7 @@ class ExtenderCache:
         if not node:
             return
         if pods.is_done(pod):
-            static = static_uid(pod)
-            self._end(uid, node, uid if static is None else static)
+            self._end(uid, node, kubelet_uid(pod))
             return
         bound_pod = BoundPod.parse(pod)
         if bound_pod is not None:
@@ -146,7 +145,7 @@ class ExtenderCache:
         self._gone.add(uid)
         node = self._places.get(uid)
         if node is not None:
-            self._end(uid, node, self._nodes[node].bound[uid].recorded)
+            self._end(uid, node, self._nodes[node].bound[uid].kubelet_uid)
 
     def cards_of_replicas(self, pod: Pod) -> Mapping[CardKey, int]:
         """The cards that other pods of the same workload are placed on, with how many are on each:
@@ -171,7 +170,7 @@ class ExtenderCache:
             for node in self._nodes.values()
             if node.published is not None
             for each in node.bound.values()
-            if not each.cards and each.static is None
+            if not each.cards and each.mirrored is None
         }
 
     def pods(self) -> frozenset[str]:
@@ -217,12 +216,12 @@ class ExtenderCache:
             known.bound[bound_pod.uid] = bound_pod
             self._count(node)
 
-    def _end(self, uid: str, node: str, recorded: str) -> None:
+    def _end(self, uid: str, node: str, reported_uid: str) -> None:
         self._gone.add(uid)
         self._remove(uid)
         known = self._nodes.get(node)
-        if known is not None and recorded:
-            known.ended.add(recorded)
+        if known is not None and reported_uid:
+            known.ended.add(reported_uid)
             self._count(node)
 
     def _remove(self, uid: str) -> None:
@@ -243,7 +242,7 @@ class ExtenderCache:
         known.ended &= {each.pod for card in known.cards for each in card.held}
         # A pod that is here has not ended: the mirror pod that ended was another one of the same
         # static pod, or not a kubelet's.
-        known.ended -= {each.recorded for each in known.bound.values()}
+        known.ended -= {each.kubelet_uid for each in known.bound.values()}
         for hold in known.holds:
             self._holdings.remove(hold)
         found = allocations_on(name, known.cards, known.bound.values(), known.ended)

@@ -7,7 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from controller.allocator.allocated_devices import DeviceAllocation
 from controller.allocator.capacity import NANO
@@ -35,31 +35,45 @@ _MIRROR: Final = "kubernetes.io/config.mirror"
 _STATIC_UID: Final = re.compile(r"[0-9a-f]{32}")
 
 
+class StaticPod(NamedTuple):
+    """The pod of a manifest on the node, of which the API server has a mirror pod. `uid` is empty
+    where the mirror names no pod that a kubelet could run: anybody may create such a mirror."""
+
+    uid: str
+
+    @classmethod
+    def mirrored_by(cls, pod: Object) -> StaticPod | None:
+        """None if the pod is no mirror pod."""
+        text = (pod["metadata"].get("annotations") or {}).get(_MIRROR)
+        if text is None:
+            return None
+        return cls(str(text) if _STATIC_UID.fullmatch(str(text)) else "")
+
+
 @dataclass(frozen=True, slots=True)
 class BoundPod:
     """A pod that is bound to the node, or is being bound to it. `name` is ``namespace/name``;
     `cards` are those that the extender chose, none where the pod was bound past it.
 
-    `workload` is the UID of what made the pod, None of a pod that somebody made by hand. `static`
-    is None but for a mirror pod, which the kubelet never runs. It is the UID of the static pod that
-    the mirror stands for, empty where the mirror names none.
+    No kubelet runs a mirror pod: it runs the pod that is `mirrored`. `workload` is the UID of what
+    made the pod; None if somebody made it by hand.
     """
 
     uid: str
     name: str
     request: LimitRequest
     cards: tuple[PciAddress, ...]
-    static: str | None = None
+    mirrored: StaticPod | None = None
     workload: str | None = None
 
     @property
-    def recorded(self) -> str:
-        """The UID by which the kubelet, and so the agent, knows it."""
-        return self.uid if self.static is None else self.static
+    def kubelet_uid(self) -> str:
+        """The UID by which the kubelet, and so the agent, knows the pod; empty if none does."""
+        return self.uid if self.mirrored is None else self.mirrored.uid
 
     @classmethod
     def parse(cls, pod: Object) -> BoundPod | None:
-        """None where the pod requests nothing that a node could give it."""
+        """None if the pod requests nothing that a node could give it."""
         try:
             request = parse_limits(pod)
         except Refused:
@@ -73,7 +87,7 @@ class BoundPod:
             name=f"{metadata['namespace']}/{metadata['name']}",
             request=request,
             cards=tuple(_addresses(text.split(","))) if text else (),
-            static=static_uid(pod),
+            mirrored=StaticPod.mirrored_by(pod),
             workload=pods.workload(pod),
         )
 
@@ -91,7 +105,7 @@ def allocations_on(
 ) -> NodeAllocations:
     """All that is allocated on the node. `ended` are UIDs of pods that hold nothing any more."""
     cards = tuple(cards)
-    found = [hold for card in cards for hold in _reported_allocations(node, card, ended)]
+    holds = [hold for card in cards for hold in _reported_allocations(node, card, ended)]
     reported, unowned = _owners(cards, ended)
     taken = {card.address for card in cards if card.mode is Mode.WHOLE}
     free_amounts = {
@@ -99,7 +113,7 @@ def allocations_on(
     }
     unplaced = []
     for bound_pod in bound:
-        if bound_pod.static is not None:
+        if bound_pod.mirrored is not None:
             continue  # the static pod's devices are reported; anyone can make a mirror pod of none
         its = reported[bound_pod.uid]
         rest = _rest(bound_pod, its, unowned)
@@ -107,8 +121,8 @@ def allocations_on(
         if missing is None:
             unplaced.append(bound_pod.name)
         else:
-            found += missing
-    return NodeAllocations(tuple(found), tuple(sorted(unplaced)))
+            holds += missing
+    return NodeAllocations(tuple(holds), tuple(sorted(unplaced)))
 
 
 def _reported_allocations(
@@ -119,20 +133,20 @@ def _reported_allocations(
     # The mode outlives its holders: the agent has to destroy an instance, or to leave the mode.
     yield _hold(node, card.address, card.mode, 0)
     if card.mode is not Mode.WHOLE:
-        for each in card.held:
-            if each.pod not in ended:
-                yield _hold(node, card.address, card.mode, each.amount)
+        for held in card.held:
+            if held.pod not in ended:
+                yield _hold(node, card.address, card.mode, held.amount)
 
 
 def _owners(cards: Iterable[NodeCard], ended: Collection[str]) -> tuple[_Reported, _Unowned]:
     reported: _Reported = defaultdict(Counter)
     unowned: _Unowned = Counter()
     for card in cards:
-        for each in card.held:
-            if not each.pod and card.mode:
-                unowned[card.address, card.mode, each.amount] += 1
-            elif each.pod not in ended:
-                reported[each.pod][card.address] += each.amount
+        for held in card.held:
+            if not held.pod and card.mode:
+                unowned[card.address, card.mode, held.amount] += 1
+            elif held.pod not in ended:
+                reported[held.pod][card.address] += held.amount
     return reported, unowned
 
 
@@ -198,17 +212,15 @@ def _hold(node: str, card: PciAddress, mode: Mode, amount: int) -> DeviceAllocat
     return DeviceAllocation(device, {_CAPACITIES[mode]: amount * NANO} if amount else {})
 
 
-def static_uid(pod: Object) -> str | None:
-    """`BoundPod.static` of the pod."""
-    text = (pod["metadata"].get("annotations") or {}).get(_MIRROR)
-    if text is None:
-        return None
-    return str(text) if _STATIC_UID.fullmatch(str(text)) else ""
+def kubelet_uid(pod: Object) -> str:
+    """The UID by which the kubelet knows the pod; empty if none does."""
+    mirrored = StaticPod.mirrored_by(pod)
+    return uid_of(pod) if mirrored is None else mirrored.uid
 
 
 def _addresses(texts: Iterable[str]) -> Iterator[PciAddress]:
-    for each in texts:
+    for text in texts:
         try:
-            yield PciAddress.parse(each)
+            yield PciAddress.parse(text)
         except InvalidValue:  # not written by the extender: the cards are unknown
             return
