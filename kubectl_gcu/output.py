@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, fields, is_dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import yaml
 
 from dra_driver.model.mode import Mode
-from kubectl_gcu.inventory.views import CardView, FreeCapacity, Holder, NodeView, Totals
+from kubectl_gcu.inventory.views import CardView, FreeCapacity, Holder, HoldingPod, NodeView, Totals
 
 _RED, _PLAIN = "\x1b[31m", "\x1b[0m"
-_HEAD: Final = ("NODE", "PCI ADDRESS", "INDEX", "MODEL", "MODE", "USED", "HEALTH")
-_WIDE: Final = ("MINOR", "UUID", "MEMORY", "FREE")
-_TAIL: Final = ("HOLDS", "CLAIM", "POD", "CONTAINERS")
+_HEALTHY: Final = "healthy"
 
 
 def plain(text: str) -> str:
@@ -26,65 +24,108 @@ def plain(text: str) -> str:
     return "".join(each if each.isprintable() else "\ufffd" for each in shown)
 
 
+class _Line(NamedTuple):
+    """A line of the table: a holder of a card, or a free card."""
+
+    node: NodeView
+    card: CardView
+    holder: Holder | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column of the table; a `wide` one is shown with ``-o wide`` alone."""
+
+    title: str
+    text: Callable[[_Line], str]
+    wide: bool = False
+
+    def cells(self, lines: Sequence[_Line], *, colour: bool) -> list[str]:
+        """The title and the cell of each line, of one width. With `colour` what is not healthy is
+        red."""
+        texts = [plain(self.text(line)) for line in lines]
+        width = max(map(len, (self.title, *texts)))
+        reddens = colour and self is _HEALTH
+        cells = (
+            f"{_RED}{text.ljust(width)}{_PLAIN}"
+            if reddens and text != _HEALTHY
+            else text.ljust(width)
+            for text in texts
+        )
+        return [self.title.ljust(width), *cells]
+
+
 def table(nodes: Sequence[NodeView], *, wide: bool, colour: bool) -> str:
     """One line for each holder of a card, or for a free card; then the totals."""
-    rows = [(*_HEAD, *(_WIDE if wide else ()), *_TAIL)]
-    rows += [
-        tuple(map(plain, _row(node, card, holder, wide=wide)))
+    rows = [
+        _Line(node, card, holder)
         for node in nodes
         for card in node.cards
         for holder in card.holders or (None,)
     ]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        if colour and row is not rows[0] and row[6] != "healthy":
-            cells[6] = f"{_RED}{cells[6]}{_PLAIN}"
-        lines.append("  ".join(cells).rstrip())
+    columns = [column for column in _COLUMNS if wide or not column.wide]
+    cells = zip(*(column.cells(rows, colour=colour) for column in columns), strict=True)
+    lines = ["  ".join(line).rstrip() for line in cells]
     lines.append("")
     totals = {node.name: Totals.of(node.cards) for node in nodes}
     if len(nodes) != 1:
         everything = chain.from_iterable(node.cards for node in nodes)
         totals[f"all {len(nodes)} nodes"] = Totals.of(everything)
-    for name, each in totals.items():
-        free = f"; free: {_free_text(each.free_capacity)}" if wide else ""
-        lines.append(f"{plain(name)}: {totals_text(each)}{free}")
+    for name, its in totals.items():
+        free = f"; free: {_free_text(its.free_capacity)}" if wide else ""
+        lines.append(f"{plain(name)}: {totals_text(its)}{free}")
     return "\n".join(lines) + "\n"
 
 
-def _row(node: NodeView, card: CardView, holder: Holder | None, *, wide: bool) -> tuple[str, ...]:
-    used = f"{card.used}/{card.total}" if card.mode else "0"
-    memory = f"{card.memory_mib} MiB" if card.memory_mib is not None else "-"
-    more = (_number(card.minor), card.uuid or "-", memory, _free_text(card.free)) if wide else ()
-    return (
-        node.name,
-        str(card.address),
-        _number(card.index),
-        card.model or "-",
-        card.mode.value if card.mode else "free",
-        used,
-        ", ".join(card.problems) or "healthy",
-        *more,
-        *(_holder_cells(holder) if holder else ("-", "-", "-", "-")),
-    )
+def _used(line: _Line) -> str:
+    return f"{line.card.used}/{line.card.total}" if line.card.mode else "0"
 
 
-def _holder_cells(holder: Holder) -> tuple[str, str, str, str]:
+def _memory(line: _Line) -> str:
+    return "-" if line.card.memory_mib is None else f"{line.card.memory_mib} MiB"
+
+
+def _held(line: _Line) -> str:
+    holder = line.holder
+    if holder is None:
+        return "-"
     match holder.mode:
         case Mode.WHOLE:
-            holds = "card"
+            amount = "card"
         case Mode.SHARED:
-            holds = f"{holder.amount} slice{'s' * (holder.amount != 1)}"
+            amount = f"{holder.amount} slice{'s' * (holder.amount != 1)}"
         case Mode.DRS:
-            holds = holder.profile or f"size {holder.amount}"
-    containers = dict.fromkeys(name for pod in holder.pods for name in pod.containers)
-    return (
-        f"{holds} (admin)" if holder.admin else holds,
-        holder.claim or "-",
-        ",".join(map(str, holder.pods)) or "-",
-        ",".join(containers) or "-",
-    )
+            amount = holder.profile or f"size {holder.amount}"
+    return f"{amount} (admin)" if holder.admin else amount
+
+
+def _pods(line: _Line) -> tuple[HoldingPod, ...]:
+    return line.holder.pods if line.holder else ()
+
+
+def _containers(line: _Line) -> str:
+    names = dict.fromkeys(name for pod in _pods(line) for name in pod.containers)
+    return ",".join(names) or "-"
+
+
+_HEALTH: Final = _Column("HEALTH", lambda line: ", ".join(line.card.problems) or _HEALTHY)
+_COLUMNS: Final = (
+    _Column("NODE", lambda line: line.node.name),
+    _Column("PCI ADDRESS", lambda line: str(line.card.address)),
+    _Column("INDEX", lambda line: _number(line.card.index)),
+    _Column("MODEL", lambda line: line.card.model or "-"),
+    _Column("MODE", lambda line: line.card.mode.value if line.card.mode else "free"),
+    _Column("USED", _used),
+    _HEALTH,
+    _Column("MINOR", lambda line: _number(line.card.minor), wide=True),
+    _Column("UUID", lambda line: line.card.uuid or "-", wide=True),
+    _Column("MEMORY", _memory, wide=True),
+    _Column("FREE", lambda line: _free_text(line.card.free), wide=True),
+    _Column("HOLDS", _held),
+    _Column("CLAIM", lambda line: line.holder.claim if line.holder and line.holder.claim else "-"),
+    _Column("POD", lambda line: ",".join(map(str, _pods(line))) or "-"),
+    _Column("CONTAINERS", _containers),
+)
 
 
 def _number(number: int | None) -> str:
