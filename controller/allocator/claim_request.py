@@ -13,8 +13,8 @@ from controller.allocator.claim_fields import (
     is_ignored_selector,
 )
 from controller.allocator.device_request import Constraint, DeviceRequest, device_request
-from dra_driver.config.device_config import read_config
-from dra_driver.model.claims.amounts import config_applies, requested_amount
+from dra_driver.config.device_config import merged_config
+from dra_driver.model.claims.amounts import requested_amount
 from dra_driver.model.claims.capacity_requests import requested
 from dra_driver.model.claims.claim import ClaimRef, Object, ReadOnlyObject
 from dra_driver.model.claims.request_config import RequestConfig
@@ -164,24 +164,18 @@ class _Parser:
         )
 
     def _config(self, request: str, class_name: str) -> RequestConfig:
-        """What the class and then the claim say for the request: the later entry wins. Raises
-        InvalidValue if an entry for this driver is not understood, Refused for an amount in a
-        class."""
-        config = RequestConfig()
+        """What the class and the claim say for the request; the claim wins. Raises InvalidValue if
+        an entry for this driver is not understood, and Refused for an amount in a class."""
         owner = f"the DeviceClass {class_name}"
-        for entry in self.classes[class_name]["spec"].get("config") or ():
-            said = read_config(entry, owner)
-            if said is not None and (asked := said.asked):
-                raise Refused(
-                    f"{owner} asks for {', '.join(asked)} in its configuration",
-                    remedy="write amounts in claims and claim templates",
-                )
-            config = config if said is None else said.over(config)
-        for entry in self._devices().get("config") or ():
-            if config_applies(entry, request):
-                said = read_config(entry, f"claim {self.ref}")
-                config = config if said is None else said.over(config)
-        return config
+        entries = self.classes[class_name]["spec"].get("config") or ()
+        of_class = merged_config(entries, request, owner)
+        if of_class.asked:
+            raise Refused(
+                f"{owner} asks for {', '.join(of_class.asked)} in its configuration",
+                remedy="write amounts in claims and claim templates",
+            )
+        of_claim = merged_config(self._devices().get("config") or (), request, f"claim {self.ref}")
+        return of_claim.over(of_class)
 
     def _capacity(
         self, request: str, entry: Mapping[str, Any], config: RequestConfig

@@ -10,11 +10,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from controller.webhook.review import Operation
-from dra_driver.config.device_config import amount_entry, read_config
-from dra_driver.model.claims.amounts import CAPACITY_OF_MODE, config_applies, requested_amount
+from dra_driver.config.device_config import amount_entry, merged_config
+from dra_driver.model.claims.amounts import CAPACITY_OF_MODE, requested_amount
 from dra_driver.model.claims.capacity_requests import requested
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.claims.request_config import RequestConfig
 from dra_driver.model.errors import Refused
 
 _Form = tuple[str, str, Mapping[str, Any]]  # name, JSON pointer, and the form of a request
@@ -42,7 +41,7 @@ def move_amounts(obj: Object, classes: Collection[str]) -> list[Operation]:
         if not asked:
             continue
         amounts = {each: _amount(title, name, each, asked[each]) for each in sorted(asked)}
-        configured = _configured(title, name, devices).amounts
+        configured = merged_config(devices.get("config") or (), name, title).amounts
         _check(title, name, amounts, configured)
         moved.append({"op": "remove", "path": f"{path}/devices{pointer}/capacity"})
         new = tuple(each for each in amounts.items() if each[0] not in configured)
@@ -89,14 +88,6 @@ def _amount(title: str, request: str, capacity: str, quantity: str) -> int:
             remedy="select devices by their attributes instead",
         )
     return requested_amount(quantity)
-
-
-def _configured(title: str, request: str, devices: Mapping[str, Any]) -> RequestConfig:
-    found = RequestConfig()
-    for entry in devices.get("config") or ():
-        if config_applies(entry, request):
-            found = (read_config(entry, title) or RequestConfig()).over(found)
-    return found
 
 
 def _check(

@@ -21,7 +21,7 @@ before it allocates and for the node when it prepares.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
@@ -34,6 +34,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from dra_driver.model.claims.amounts import config_applies
 from dra_driver.model.claims.measures import Measures
 from dra_driver.model.claims.packing import Packing, PackingChoice
 from dra_driver.model.claims.request_config import RequestConfig
@@ -136,6 +137,18 @@ def read_config(entry: Mapping[str, Any], owner: str) -> RequestConfig | None:
     asks = config.memory is not None or config.cores is not None
     measures = Measures(config.memory, config.cores) if asks else None
     return RequestConfig(packing, config.slices, config.size, measures, config.isolation)
+
+
+def merged_config(entries: Iterable[Mapping[str, Any]], request: str, owner: str) -> RequestConfig:
+    """What the entries of one ``config`` say for the request together; the later entry wins. The
+    configuration of a claim is `RequestConfig.over` that of its DeviceClass. Raises InvalidValue as
+    `read_config` does."""
+    merged = RequestConfig()
+    for entry in entries:
+        if config_applies(entry, request):
+            config = read_config(entry, owner)
+            merged = merged if config is None else config.over(merged)
+    return merged
 
 
 def amount_entry(requests: Sequence[str], amounts: Mapping[str, int]) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from dra_driver.config.device_config import ISOLATION, read_config
-from dra_driver.model.claims.amounts import CAPACITY_OF_MODE, config_applies, requested_amount
+from dra_driver.config.device_config import ISOLATION, merged_config
+from dra_driver.model.claims.amounts import CAPACITY_OF_MODE, requested_amount
 from dra_driver.model.claims.capacity_requests import requested
 from dra_driver.model.claims.claim import ClaimRef, Result, allocation
 from dra_driver.model.claims.measures import Measures, Share
@@ -60,11 +60,8 @@ def _asked(claim: Mapping[str, Any], result: Result, ref: ClaimRef) -> RequestCo
     """What the DeviceClass, as the allocator copied it, and then the claim ask for."""
     copied = ((allocation(claim) or {}).get("devices") or {}).get("config") or ()
     of_class = [entry for entry in copied if entry.get("source") == "FromClass"]
-    asked = RequestConfig()
-    for entry in [*of_class, *(_devices(claim).get("config") or ())]:
-        if config_applies(entry, result.request):
-            asked = (read_config(entry, ref.title) or RequestConfig()).over(asked)
-    return asked
+    entries = [*of_class, *(_devices(claim).get("config") or ())]
+    return merged_config(entries, result.request, ref.title)
 
 
 def _other_amount(

@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from dra_driver.config.device_config import API_VERSION, KIND, amount_entry, read_config
+from dra_driver.config.device_config import (
+    API_VERSION,
+    KIND,
+    amount_entry,
+    merged_config,
+    read_config,
+)
 from dra_driver.model.claims.measures import Measures
 from dra_driver.model.claims.packing import Packing, PackingChoice
 from dra_driver.model.claims.request_config import RequestConfig
@@ -60,6 +66,23 @@ def test_understood(parameters: object, said: PackingChoice) -> None:
 )
 def test_amounts(amounts: dict[str, object], said: RequestConfig) -> None:
     assert read_config(entry(config(**amounts)), "claim team/one") == said
+
+
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        pytest.param([], RequestConfig(), id="nothing"),
+        pytest.param([{"slices": 2}, {"slices": 3}], RequestConfig(slices=3), id="the later wins"),
+        pytest.param(
+            [{"slices": 2}, {"size": 3}], RequestConfig(slices=2, size=3), id="both are kept"
+        ),
+    ],
+)
+def test_entries_are_merged(entries: list[dict[str, object]], said: RequestConfig) -> None:
+    for_another = entry(config(slices=9)) | {"requests": ["other"]}
+    of_another_driver = entry({"anything": 1}, "nic.example.com")
+    found = [entry(config(**each)) for each in entries] + [for_another, of_another_driver]
+    assert merged_config(found, "gcu", "claim team/one") == said
 
 
 def test_an_entry_that_is_written_is_understood() -> None:
