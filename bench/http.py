@@ -28,7 +28,7 @@ from bench import lists
 from bench.report import percentile, result, table
 from dra_driver.kube.client import Client
 from dra_driver.kube.http.cluster_config import ClusterConfig, trusting
-from dra_driver.kube.http.connections import Answer, Connections
+from dra_driver.kube.http.connections import Connections, HttpResponse
 from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.model.effects import Effects
 from tests.cluster.pki import Authority
@@ -51,11 +51,13 @@ class Pool(Connections):
 
     def request(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes | None, seconds: float
-    ) -> Answer:
+    ) -> HttpResponse:
         found = self._pool.request(
             method, self._server + path, body=body, headers=headers, timeout=seconds, redirect=False
         )
-        return Answer(found.status, {k.lower(): v for k, v in found.headers.items()}, found.data)
+        return HttpResponse(
+            found.status, {k.lower(): v for k, v in found.headers.items()}, found.data
+        )
 
     def close(self) -> None:
         self._pool.clear()

@@ -19,7 +19,6 @@ from controller.informers.decoders import decoders
 from controller.informers.optional_watch import OptionalReflector
 from controller.leaderelection.fence import Fence
 from controller.leaderelection.leader import LeaderElector, LeaseTimes
-from controller.program import ended_thread
 from controller.queue.backoff import BackoffState, KeyBackoff
 from controller.queue.bind_clock import BindClock
 from controller.queue.event_queue import EventQueue, ResourceEventHandler
@@ -36,6 +35,7 @@ from controller.reconcile.pod_start import PodStartRecorder
 from controller.reconcile.reconciler import Reconciler
 from controller.reconcile.reporter import Reporter
 from controller.reconcile.worker import Worker
+from controller.runnable import ended_thread
 from controller.settings import ControllerSettings
 from controller.write.dispatcher import WriteDispatcher
 from controller.write.writer import Writer

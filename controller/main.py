@@ -1,4 +1,4 @@
-"""``gcu-dra-controller``: settings, ports and programs, which run until SIGTERM."""
+"""``gcu-dra-controller``: settings, ports, and what runs until SIGTERM."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from controller.app import Controller
 from controller.cache.claims import MANAGER
 from controller.extender.extender import Extender
-from controller.program import Program
+from controller.runnable import Runnable
 from controller.settings import ControllerSettings
 from controller.webhook.counted_limits import CardKinds
 from controller.webhook.webhook import Webhook
@@ -58,37 +58,37 @@ def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) 
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     register_build_info(registry)
-    programs = programs_of(settings, api, registry, on_restored=stop.set)
+    runnables = runnables_of(settings, api, registry, on_restored=stop.set)
     probes = ProbeServer(
         settings.http_port,
-        ready=lambda: next(filter(None, (each.ready() for each in programs)), None),
-        live=lambda: next(filter(None, (each.live() for each in programs)), None),
+        ready=lambda: next(filter(None, (each.ready() for each in runnables)), None),
+        live=lambda: next(filter(None, (each.live() for each in runnables)), None),
         registry=registry,
     )
     probes.start()
     logger.info("probes on port %d", probes.port)
-    for program in programs:
-        program.start()
+    for runnable in runnables:
+        runnable.start()
     stop.wait()
     logger.info("stopping")
-    for program in reversed(programs):
-        program.stop()
+    for runnable in reversed(runnables):
+        runnable.stop()
     probes.stop()
     api.close()
 
 
-def programs_of(
+def runnables_of(
     settings: ControllerSettings,
     api: Api,
     registry: CollectorRegistry,
     *,
     on_restored: Callable[[], None],
-) -> list[Program]:
+) -> list[Runnable]:
     """What this process runs, in the order in which it is started. Raises Refused where the server
     cannot be served as the settings say, and InvalidValue where they lack a file."""
     identity = settings.pod_name or socket.gethostname()
     card_kinds: CardKinds | None = None
-    front: Program
+    front: Runnable
     if serves_claims(settings, api):
         front = Controller(settings, api, registry, identity=identity, on_restored=on_restored)
     else:

@@ -78,7 +78,7 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Replaced:
+class _StoredChange:
     """An object before and after as the cache stores it, which is not quick to read."""
 
     old: ReadOnlyObject | None
@@ -163,8 +163,10 @@ class ClusterCache:
         replaced = self._apply(resource, change, obj)
         return None if replaced is None else replaced.unpacked(resource)
 
-    def _apply(self, resource: Resource, change: Change, obj: ReadOnlyObject) -> _Replaced | None:
-        replaced: _Replaced | None = None
+    def _apply(
+        self, resource: Resource, change: Change, obj: ReadOnlyObject
+    ) -> _StoredChange | None:
+        replaced: _StoredChange | None = None
         with self._isolate(resource, obj):
             read = unpacked(obj)
             if resource is not PODS or (change is not Change.DELETED and pods.concerns_us(read)):
@@ -176,7 +178,7 @@ class ClusterCache:
 
     def _store(
         self, resource: Resource, change: Change, obj: ReadOnlyObject, read: Object
-    ) -> _Replaced | None:
+    ) -> _StoredChange | None:
         """`read` is `obj` unpacked."""
         name, uid, objects = _name(read), uid_of(read), self._objects[resource]
         new = None if change is Change.DELETED else obj
@@ -196,7 +198,7 @@ class ClusterCache:
             raise
         if old is not None and (new is None or uid_of(old) != uid):
             self._gone.add(uid_of(old))
-        return _Replaced(stored, new)
+        return _StoredChange(stored, new)
 
     def _follow(
         self, resource: Resource, name: Name, old: Object | None, new: Object | None

@@ -30,7 +30,7 @@ from controller.https.server import HttpsServer
 from controller.leaderelection.fence import Fence, fenced
 from controller.leaderelection.leader import LeaderElector, LeaseTimes
 from controller.own_pod import OwnPod
-from controller.program import ended_thread
+from controller.runnable import ended_thread
 from controller.settings import ControllerSettings
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import KubeError

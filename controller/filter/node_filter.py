@@ -41,7 +41,7 @@ class FeasibleNodes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Filtered:
+class _AllowedNodes:
     """The nodes that a pod's own constraints allow; `reasons` counts why others are excluded."""
 
     feasible: NodeSet
@@ -70,7 +70,7 @@ class NodeFilter:
         self._numbers = numbers
         self._allowance = allowance
         self._versions = lister.nodes_version, numbers.epoch
-        self._filtered: OrderedDict[bytes, _Filtered] = OrderedDict()
+        self._filtered: OrderedDict[bytes, _AllowedNodes] = OrderedDict()
         self._groups: dict[tuple[str, str], _Groups] = {}  # by the part of a term, and its key
 
     def feasible_nodes(
@@ -123,7 +123,7 @@ class NodeFilter:
             found |= reduce(and_, sets) if sets else 0  # a term without requirements: no node
         return found
 
-    def _filter(self, pod: Object) -> _Filtered:
+    def _filter(self, pod: Object) -> _AllowedNodes:
         self._forget_outdated()
         constraints = nodes.digest(nodes.demand(pod))
         found = self._filtered.get(constraints)
@@ -134,7 +134,7 @@ class NodeFilter:
         self._filtered.move_to_end(constraints)
         return found
 
-    def _examine(self, pod: Object) -> _Filtered:
+    def _examine(self, pod: Object) -> _AllowedNodes:
         feasible, reasons = list[str](), Counter[str]()
         for number, (name, node) in enumerate(self._lister.nodes.items()):
             if number % _BETWEEN_CHECKS == 0:
@@ -144,7 +144,7 @@ class NodeFilter:
                 feasible.append(name)
             else:
                 reasons[reason] += 1
-        return _Filtered(self._numbers.set_of(feasible), reasons)
+        return _AllowedNodes(self._numbers.set_of(feasible), reasons)
 
     def _with_requirement(self, part: str, requirement: Mapping[str, Any]) -> NodeSet:
         groups = self._groups.get((part, requirement["key"]))

@@ -12,7 +12,7 @@ from typing import Final
 
 from controller.https.certificates import Certificates
 from dra_driver.model.errors import Refused
-from dra_driver.telemetry.http_server import Handler, HttpServer
+from dra_driver.telemetry.http_server import ConnectionHandler, HttpServer
 
 logger = logging.getLogger(__name__)
 
@@ -132,7 +132,7 @@ class _Server(HttpServer):
             super().handle_error(request, client_address)
 
 
-class _Handler(Handler):
+class _Handler(ConnectionHandler):
     server: _Server
     idle = _IDLE
     protocol_version = "HTTP/1.1"  # kube-scheduler and API servers keep their connections

@@ -15,7 +15,7 @@ from controller.https.expiry import RENEW, Expiry
 from controller.https.server import HttpsServer
 from controller.legacy_resources.decision_cache import DecisionCache, reflector
 from controller.own_pod import OwnPod
-from controller.program import ended_thread
+from controller.runnable import ended_thread
 from controller.settings import ControllerSettings
 from controller.webhook.counted_limits import CardKinds
 from controller.webhook.limits import LimitRules

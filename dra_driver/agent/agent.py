@@ -25,7 +25,7 @@ from dra_driver.agent.lifecycle.serving_mode import (
 )
 from dra_driver.agent.lifecycle.serving_mode_watcher import ServingModeWatcher
 from dra_driver.agent.lifecycle.startup import Startup
-from dra_driver.agent.metrics import Metrics
+from dra_driver.agent.metrics import AgentMetrics
 from dra_driver.agent.reconcile_loop import ReconcileLoop
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.slices.slice_cache import SliceCache
@@ -49,7 +49,7 @@ from dra_driver.node.locks import Locks
 from dra_driver.node.modes.all_modes import all_modes
 from dra_driver.node.preparer import Preparer
 from dra_driver.node.recovery.profile_prober import ProfileProber
-from dra_driver.node.recovery.reconciler import Reconciler
+from dra_driver.node.recovery.reconciler import NodeReconciler
 from dra_driver.node.recovery.recovery import Recovery
 from dra_driver.telemetry.program import Deadline
 from dra_driver.util.hooks import ChangeHook, OnChange
@@ -80,7 +80,7 @@ class Agent:
         self.registry = registry or CollectorRegistry()
 
         # What other parts report to.
-        metrics = Metrics(self.registry)
+        metrics = AgentMetrics(self.registry)
         on_change, on_cards = ChangeHook(), ChangeHook()
         self._recorder = EventRecorder(
             api, controller=f"{DRIVER}/agent", instance=settings.pod_name or settings.node_name
@@ -175,7 +175,7 @@ class Agent:
             card_configs=self._card_configs,
             foreign_plugins=foreign_plugins,
             unknown_claims=UnknownClaimDetector(kubelet, self._journal.snapshot),
-            reconciler=Reconciler(
+            reconciler=NodeReconciler(
                 claim_manager=claim_manager,
                 journal=self._journal,
                 locks=locks,

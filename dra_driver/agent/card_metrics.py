@@ -20,7 +20,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import ATTR_PROFILES, DRIVER, TAINT_ALLOCATED_BY
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import profile_size
-from dra_driver.node.checkpoint.ledger import Ledger, State
+from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
 from dra_driver.node.checkpoint.records import PreparedDevice
 
 Sizes = Mapping[tuple[PciAddress, Mode], int]
@@ -71,7 +71,7 @@ def about_allocations(
             whose = owner.namespace, owner.name, ""
         else:
             whose = "", "", str(owner)
-        for device in held.devices if held.state is State.PREPARE_COMPLETED else ():
+        for device in held.devices if held.state is ClaimState.PREPARE_COMPLETED else ():
             if device.admin_access:
                 continue
             labels = _labels_at(device.card, cards)
@@ -89,7 +89,7 @@ def about_containers(
     users = _Users(containers)
     found: dict[tuple[str, ...], float] = {}
     for held in ledger.claims.values():
-        for device in held.devices if held.state is State.PREPARE_COMPLETED else ():
+        for device in held.devices if held.state is ClaimState.PREPARE_COMPLETED else ():
             if device.admin_access:
                 continue
             what = (*_labels_at(device.card, cards), device.mode.value, _profile(device))

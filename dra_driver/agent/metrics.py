@@ -22,7 +22,7 @@ from dra_driver.model.claims.claim import Object, allocated_at
 from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.errors import GcuError, JournalError
 from dra_driver.model.names import TAINT_ALLOCATED_BY, TAINT_UNHEALTHY
-from dra_driver.node.checkpoint.ledger import Ledger, State
+from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-class Metrics:
+class AgentMetrics:
     """Metrics that are counted as things happen. `NodeCollector` reads the others on request."""
 
     def __init__(self, registry: CollectorRegistry, now: Callable[[], datetime] = _now) -> None:
@@ -188,7 +188,7 @@ def _claims(ledger: Ledger) -> GaugeMetricFamily:
         for held in ledger.claims.values()
         if not isinstance(held.owner, ContainerAllocation)
     )
-    return specs.CLAIMS.samples({(state.value,): counted[state.value,] for state in State})
+    return specs.CLAIMS.samples({(state.value,): counted[state.value,] for state in ClaimState})
 
 
 def _prepared(ledger: Ledger) -> GaugeMetricFamily:
@@ -196,7 +196,7 @@ def _prepared(ledger: Ledger) -> GaugeMetricFamily:
         Tally(
             (device.mode.value,)
             for held in ledger.claims.values()
-            if held.state is State.PREPARE_COMPLETED
+            if held.state is ClaimState.PREPARE_COMPLETED
             for device in held.devices
         )
     )

@@ -22,7 +22,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.recovery.profile_prober import ProfileProber
-from dra_driver.node.recovery.reconciler import Findings, Reconciler
+from dra_driver.node.recovery.reconciler import Findings, NodeReconciler
 from dra_driver.telemetry.logs import new_call
 from dra_driver.util.background import Background, Wait
 from dra_driver.util.backoff import Backoff
@@ -43,7 +43,7 @@ class ReconcileLoop(Background):
         card_configs: CardConfigSource,
         foreign_plugins: ForeignPluginDetector,
         unknown_claims: UnknownClaimDetector,
-        reconciler: Reconciler,
+        reconciler: NodeReconciler,
         profile_prober: ProfileProber,
         event_reporter: EventReporter,
         journal: Journal,

@@ -38,7 +38,7 @@ from dra_driver.model.names import (
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class LimitKind:
     """What a limit of n means: so much of `capacity` of one device of the class; without it, n
     devices. `word` is the middle of the template's name."""
 
@@ -47,15 +47,15 @@ class Kind:
     capacity: str = ""
 
 
-KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
+KINDS: Final[Mapping[str, LimitKind]] = MappingProxyType(
     {
-        RESOURCE_WHOLE: Kind("gcu", CLASS_WHOLE),
-        RESOURCE_SHARED: Kind("shared-gcu", CLASS_SHARED, CAPACITY_SLICES),
-        RESOURCE_DRS: Kind("drs-gcu", CLASS_DRS, CAPACITY_SIZE),
-        f"{CLASS_LIMIT_PREFIX}{CLASS_WHOLE}": Kind("gcu", CLASS_WHOLE),
-        f"{CLASS_LIMIT_PREFIX}{CLASS_SHARED}": Kind("shared-gcu-devices", CLASS_SHARED),
-        f"{CLASS_LIMIT_PREFIX}{CLASS_DRS}": Kind("drs-gcu-devices", CLASS_DRS),
-        f"{CLASS_LIMIT_PREFIX}{CLASS_PART}": Kind("part-gcu-devices", CLASS_PART),
+        RESOURCE_WHOLE: LimitKind("gcu", CLASS_WHOLE),
+        RESOURCE_SHARED: LimitKind("shared-gcu", CLASS_SHARED, CAPACITY_SLICES),
+        RESOURCE_DRS: LimitKind("drs-gcu", CLASS_DRS, CAPACITY_SIZE),
+        f"{CLASS_LIMIT_PREFIX}{CLASS_WHOLE}": LimitKind("gcu", CLASS_WHOLE),
+        f"{CLASS_LIMIT_PREFIX}{CLASS_SHARED}": LimitKind("shared-gcu-devices", CLASS_SHARED),
+        f"{CLASS_LIMIT_PREFIX}{CLASS_DRS}": LimitKind("drs-gcu-devices", CLASS_DRS),
+        f"{CLASS_LIMIT_PREFIX}{CLASS_PART}": LimitKind("part-gcu-devices", CLASS_PART),
     }
 )
 """By limit, without the measures. Of whole cards both limits mean the same."""
@@ -103,7 +103,7 @@ def devices_named(name: str) -> Object | None:
     return None if is_too_much else devices_of(kind, numbers)
 
 
-def devices_of(kind: Kind, amounts: Sequence[int]) -> Object:
+def devices_of(kind: LimitKind, amounts: Sequence[int]) -> Object:
     """``spec.devices`` of a claim with a request ``gcu-<i>`` for each amount. Several parts are of
     one card, which is the vendor's rule for a pod."""
     devices: Object = {"requests": _requests(_exactly(kind, amount) for amount in amounts)}
@@ -136,7 +136,7 @@ def _config(isolation: str, measures: re.Match[str]) -> Object:
     return parameters
 
 
-def _exactly(kind: Kind, amount: int) -> Object:
+def _exactly(kind: LimitKind, amount: int) -> Object:
     exactly: Object = {"deviceClassName": kind.device_class}
     if not kind.capacity:
         return exactly | {"count": amount}

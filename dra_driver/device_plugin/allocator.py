@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from dra_driver.device_plugin.inventory import (
-    NodeView,
+    NodeDevices,
     NodeViewSource,
     granted_total,
     offered_total,
@@ -22,7 +22,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import CAPACITY_SIZE, CAPACITY_SLICES, TAINT_UNHEALTHY
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.spec import device_id, environment
-from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim, State
+from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
 from dra_driver.node.checkpoint.records import PreparedDevice, PreparedDevices
 from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.node.ports import Hardware
@@ -73,7 +73,7 @@ class Allocator:
         return self._edits(grant, self.claim_manager.prepare(grant, devices))
 
     def _grant(
-        self, view: NodeView, mode: Mode, devices: tuple[PluginDevice, ...]
+        self, view: NodeDevices, mode: Mode, devices: tuple[PluginDevice, ...]
     ) -> ContainerAllocation:
         if any(device.mode is not mode for device in devices):
             raise InvalidValue(f"{_text(devices)} are not all devices of {RESOURCES[mode]}")
@@ -81,7 +81,7 @@ class Allocator:
         if (
             known is not None
             and isinstance(known.owner, ContainerAllocation)
-            and known.state is State.PREPARE_COMPLETED
+            and known.state is ClaimState.PREPARE_COMPLETED
         ):
             return ContainerAllocation(devices, known.owner.total, _new_answer())
         # First, because its constructor refuses devices of several cards.
@@ -96,7 +96,7 @@ class Allocator:
             )
         return ContainerAllocation(devices, min(totals), grant.answer)
 
-    def _total(self, view: NodeView, address: PciAddress, mode: Mode, size: int) -> int:
+    def _total(self, view: NodeDevices, address: PciAddress, mode: Mode, size: int) -> int:
         """How many devices the card has in the mode; raises Refused if it is not offered."""
         resource = RESOURCES[mode]
         if not view.active:

@@ -10,7 +10,7 @@ from typing import Final
 from dra_driver.device_plugin.inventory import NodeViewSource
 from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.errors import GcuError
-from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim, State
+from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
 from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.telemetry.logs import new_call
 from dra_driver.util.background import Background
@@ -98,7 +98,8 @@ def _allocated(ledger: Ledger) -> dict[str, PreparedClaim]:
     return {
         uid: held
         for uid, held in ledger.claims.items()
-        if isinstance(held.owner, ContainerAllocation) and held.state is State.PREPARE_COMPLETED
+        if isinstance(held.owner, ContainerAllocation)
+        and held.state is ClaimState.PREPARE_COMPLETED
     }
 
 

@@ -26,7 +26,7 @@ CardConfigs = Callable[[PciAddress], CardConfig]
 
 
 @dataclass(frozen=True, slots=True)
-class NodeView:
+class NodeDevices:
     """The state of the node at one moment.
 
     `cards` is None while the hardware has not been read. `active` says whether new containers
@@ -48,12 +48,12 @@ class NodeView:
         return tuple(sorted(held | set(self.cards or ())))
 
 
-NodeViewSource = Callable[[], NodeView]
+NodeViewSource = Callable[[], NodeDevices]
 """The node as it is now; raises JournalError."""
 
 
 @dataclass(frozen=True, slots=True)
-class Inventory:
+class CardInventory:
     """A card's devices of one mode, with ordinals below `total`. Containers have those in `held`.
 
     The others exist if the card is `offered` in the mode, and no container gets them if it is
@@ -93,7 +93,7 @@ class Inventory:
         ]
 
 
-def inventories(view: NodeView, mode: Mode) -> tuple[Inventory, ...]:
+def inventories(view: NodeDevices, mode: Mode) -> tuple[CardInventory, ...]:
     """The inventory of each card that has devices in this mode, sorted by address."""
     found = (_of_card(view, address, mode) for address in view.addresses)
     return tuple(each for each in found if each is not None)
@@ -105,7 +105,7 @@ def granted_total(ledger: Ledger, card: PciAddress, mode: Mode) -> int | None:
     return max((grant.total for grant in _grants(ledger, card) if grant.mode is mode), default=None)
 
 
-def offered_total(view: NodeView, card: Card, mode: Mode) -> int | None:
+def offered_total(view: NodeDevices, card: Card, mode: Mode) -> int | None:
     """How many devices of the mode a free card has; None if it is not offered in that mode."""
     offer = view.offer(card.address)
     if mode not in offer.modes:
@@ -118,7 +118,7 @@ def offered_total(view: NodeView, card: Card, mode: Mode) -> int | None:
     return None if table is None else table.total
 
 
-def _of_card(view: NodeView, address: PciAddress, mode: Mode) -> Inventory | None:
+def _of_card(view: NodeDevices, address: PciAddress, mode: Mode) -> CardInventory | None:
     holders = [claim.owner for claim, _ in view.ledger.holders_of(address)]
     grants = _grants(view.ledger, address)
     # DRA serves the card until its claims end.
@@ -131,7 +131,7 @@ def _of_card(view: NodeView, address: PciAddress, mode: Mode) -> Inventory | Non
         return None
     devices = {device for grant in grants for device in grant.devices}
     unhealthy = _is_unhealthy(view, address)
-    return Inventory(
+    return CardInventory(
         card=address,
         mode=mode,
         total=total,
@@ -145,7 +145,7 @@ def _of_card(view: NodeView, address: PciAddress, mode: Mode) -> Inventory | Non
     )
 
 
-def _is_unhealthy(view: NodeView, address: PciAddress) -> bool:
+def _is_unhealthy(view: NodeDevices, address: PciAddress) -> bool:
     if view.cards is None:
         return False
     card = view.cards.get(address)

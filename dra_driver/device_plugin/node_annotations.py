@@ -9,7 +9,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
-from dra_driver.device_plugin.inventory import NodeView, granted_total, offered_total
+from dra_driver.device_plugin.inventory import NodeDevices, granted_total, offered_total
 from dra_driver.kubelet_api.device_plugin.record import Recorded
 from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.devices.device import device_name
@@ -34,7 +34,7 @@ DRS_CAPACITY: Final = "enflame.com/gcu-drs-capacity"
 GCUSHARE: Final = "enflame.com/gcushare"
 
 
-def node_cards(view: NodeView, recorded: Collection[Recorded]) -> tuple[NodeCard, ...]:
+def node_cards(view: NodeDevices, recorded: Collection[Recorded]) -> tuple[NodeCard, ...]:
     """All cards, sorted; `recorded` is from the kubelet's checkpoint, with the UIDs of pods."""
     # Sorted, because an init container and the next container can have the same devices, and the
     # kubelet writes them in a random order.
@@ -43,7 +43,7 @@ def node_cards(view: NodeView, recorded: Collection[Recorded]) -> tuple[NodeCard
     return tuple(_card(view, address, owners) for address in view.addresses)
 
 
-def node_annotations(view: NodeView, cards: tuple[NodeCard, ...]) -> Mapping[str, str]:
+def node_annotations(view: NodeDevices, cards: tuple[NodeCard, ...]) -> Mapping[str, str]:
     """The driver's annotation, and the vendor's two, which say how the cards could be divided."""
     numbered = [each for each in cards if each.is_numbered]
     return {
@@ -68,7 +68,7 @@ def node_labels(cards: Collection[NodeCard]) -> Mapping[str, str]:
 
 
 def _card(
-    view: NodeView, address: PciAddress, owners: Mapping[frozenset[str], Recorded]
+    view: NodeDevices, address: PciAddress, owners: Mapping[frozenset[str], Recorded]
 ) -> NodeCard:
     card = (view.cards or {}).get(address)
     holders = view.ledger.holders_of(address)
@@ -135,7 +135,7 @@ def _instance(instance: Instance | None, table: ProfileTable | None) -> HeldInst
     return HeldInstance(instance.profile, ids[instance.profile], instance.id, instance.uuid or "")
 
 
-def _problem(view: NodeView, address: PciAddress, *, claimed: bool, failing: bool) -> str:
+def _problem(view: NodeDevices, address: PciAddress, *, claimed: bool, failing: bool) -> str:
     if claimed:
         return "claimed"  # DRA serves it until its claims end
     card = (view.cards or {}).get(address)
@@ -145,7 +145,7 @@ def _problem(view: NodeView, address: PciAddress, *, claimed: bool, failing: boo
     return next(known, "failing" if failing else "")
 
 
-def _profile_ids(view: NodeView) -> dict[str, str]:
+def _profile_ids(view: NodeDevices) -> dict[str, str]:
     tables = (view.table(card) for card in (view.cards or {}).values())
     return {each.name: str(each.id) for table in tables if table for each in table}
 

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
-from dra_driver.device_plugin.inventory import NodeView, NodeViewSource
+from dra_driver.device_plugin.inventory import NodeDevices, NodeViewSource
 from dra_driver.device_plugin.node_annotations import node_annotations, node_cards, node_labels
 from dra_driver.kube.api import Api, PatchType
 from dra_driver.kube.resources import NODES
@@ -112,7 +112,7 @@ class NodeAnnotator(Background):
         self._written, self._written_at, self._written_for = wanted, now, kubelet
         self.problem = None
 
-    def _owners(self, view: NodeView) -> Collection[Recorded]:
+    def _owners(self, view: NodeDevices) -> Collection[Recorded]:
         if not any(
             isinstance(each.owner, ContainerAllocation) for each in view.ledger.claims.values()
         ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dra_driver.device_plugin.inventory import Inventory
+from dra_driver.device_plugin.inventory import CardInventory
 from dra_driver.model.card import Card
 from dra_driver.model.devices.plugin_device import PluginDevice
 from dra_driver.model.devices.topology import bits, topology
@@ -30,7 +30,7 @@ Hints = Sequence[Hint]
 
 
 def prefer_share(
-    inventories: Iterable[Inventory],
+    inventories: Iterable[CardInventory],
     available: Iterable[str],
     included: Iterable[str],
     size: int,
@@ -60,10 +60,10 @@ def prefer_share(
     if not possible:
         return []
 
-    def room(each: Inventory) -> int:
+    def room(each: CardInventory) -> int:
         return len(set(free[each]) - set(required))
 
-    def rank(each: Inventory) -> tuple[int, int]:
+    def rank(each: CardInventory) -> tuple[int, int]:
         suits = (
             (number, hint.cards.index(each.card))
             for number, hint in enumerate(hints)
@@ -89,7 +89,7 @@ def prefer_share(
 
 def prefer_whole(
     cards: Cards,
-    inventories: Iterable[Inventory],
+    inventories: Iterable[CardInventory],
     available: Iterable[str],
     included: Iterable[str],
     size: int,

@@ -25,7 +25,7 @@ asked by itself."""
 
 
 @dataclass(frozen=True, slots=True)
-class Inventory:
+class HardwareScan:
     """What one look at the machine found. `unusable`: cards that sysfs or efsmi knows and that
     cannot be published at all, and why. `silent`: cards for which efsmi gave no answer although it
     did for others, and why. `hung`: those of them whose call ran into its limit. `unclear`: those
@@ -48,7 +48,7 @@ class Machine:
         self._error_limit = error_limit
         self._surveyor = Surveyor(efsmi, patience=efsmi.timeout * _PATIENCE)
 
-    def inventory(self) -> Inventory:
+    def inventory(self) -> HardwareScan:
         """Every card of the node. Raises HardwareError when the machine cannot be read as a
         whole (driver not loaded, efsmi not there): that is not the same as no cards."""
         functions = self._sysfs.functions()
@@ -59,7 +59,7 @@ class Machine:
                 remedy="install or load the vendor's driver; the agent looks again by itself",
             )
         if not functions:
-            return Inventory(())
+            return HardwareScan(())
         survey = self._surveyor.survey([function.address for function in functions])
         cards: list[Card] = []
         silent: dict[PciAddress, str] = {}
@@ -79,7 +79,7 @@ class Machine:
                 if isinstance(error, EfsmiUnclear):
                     unclear.add(function.address)
         hung = survey.hung & silent.keys()
-        return Inventory(tuple(cards), unusable, silent, hung, frozenset(unclear))
+        return HardwareScan(tuple(cards), unusable, silent, hung, frozenset(unclear))
 
     def card(self, card: Card) -> Card:
         """The same card with its minor and device nodes of now, without calling efsmi.

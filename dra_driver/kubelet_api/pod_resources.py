@@ -15,13 +15,13 @@ import grpc
 
 from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.kubelet_api.generated import podresources_v1_pb2 as api
-from dra_driver.kubelet_api.rpc import Service, Stub
+from dra_driver.kubelet_api.rpc import RpcService, Stub
 from dra_driver.model.names import DRIVER
 from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
 
-SERVICE: Final = Service(api.DESCRIPTOR, "PodResourcesLister")
+SERVICE: Final = RpcService(api.DESCRIPTOR, "PodResourcesLister")
 
 _LARGEST: Final = 16 * 1024 * 1024
 _OPTIONS: Final = (

@@ -12,7 +12,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class RpcService:
     """A service as `file` describes it, such as `dra_v1_pb2.DESCRIPTOR`, by its `name` there.
 
     `package` takes the place of the file's: for another version with the same messages.
@@ -48,7 +48,7 @@ class Stub:
     of them if the method streams. It raises grpc.RpcError.
     """
 
-    def __init__(self, channel: grpc.Channel, service: Service) -> None:
+    def __init__(self, channel: grpc.Channel, service: RpcService) -> None:
         self._channel = channel
         self._service = service
 

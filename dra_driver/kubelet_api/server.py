@@ -12,7 +12,7 @@ from typing import Final
 import grpc
 
 from dra_driver.kubelet_api.errors import SocketError
-from dra_driver.kubelet_api.rpc import Service
+from dra_driver.kubelet_api.rpc import RpcService
 from dra_driver.kubelet_api.sockets import remove_stale
 from dra_driver.model.effects import Effects, Point
 
@@ -30,7 +30,7 @@ class UnixServer:
     """Serves `services`, each by its servicer, on `path`, with up to `threads` calls at a time."""
 
     path: Path
-    services: Mapping[Service, object]
+    services: Mapping[RpcService, object]
     _: KW_ONLY
     threads: int
     effects: Effects

@@ -18,7 +18,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import pool_name
 from dra_driver.node.cdi.spec import device_id
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim, State
+from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
 from dra_driver.node.checkpoint.records import PreparedDevices
 from dra_driver.node.claim_reader import Clock, Pause, RetryingReader
 from dra_driver.node.claims.manager import PreparedClaimManager
@@ -28,7 +28,7 @@ from dra_driver.node.plan import planned_devices
 from dra_driver.node.ports import IsCancelled, ObjectReader
 from dra_driver.node.results import ErrorsInto, in_parallel
 from dra_driver.node.visibility.other_claims import others_to_read
-from dra_driver.node.visibility.visible_cards import Call, resolve_visible_cards
+from dra_driver.node.visibility.visible_cards import PrepareCall, resolve_visible_cards
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class Preparer:
         nothing: its claims may have been unprepared since. Raises JournalError where the journal
         cannot be read.
         """
-        call = Call({ref.uid: ref for ref in refs})
+        call = PrepareCall({ref.uid: ref for ref in refs})
         prepared: dict[str, PreparedDevices | GcuError] = {}
         with self.locks.calls(call.refs):
             reader = RetryingReader(self.api, clock=self.clock, pause=self.pause)
@@ -108,12 +108,12 @@ class Preparer:
         unprepared: dict[str, GcuError | None] = dict.fromkeys(ref.uid for ref in refs)
         return unprepared | in_parallel(slow) | failed
 
-    def _fetch_and_plan(self, call: Call, ledger: Ledger, reader: ObjectReader) -> None:
+    def _fetch_and_plan(self, call: PrepareCall, ledger: Ledger, reader: ObjectReader) -> None:
         """Read the claims, and sort them into `held`, `planned` and `failed`."""
         held = {
             uid: held
             for uid in call.refs
-            if (held := ledger.claims.get(uid)) and held.state is State.PREPARE_COMPLETED
+            if (held := ledger.claims.get(uid)) and held.state is ClaimState.PREPARE_COMPLETED
         }
         is_new = len(held) < len(call.refs)
         others = others_to_read(ledger, call.refs) if is_new else {}
@@ -135,7 +135,7 @@ class Preparer:
                     )
 
     def _resolve_visible_cards(
-        self, call: Call, ledger: Ledger, reader: ObjectReader
+        self, call: PrepareCall, ledger: Ledger, reader: ObjectReader
     ) -> dict[str, PreparedDevices]:
         failed: dict[str, GcuError] = {}
         with ErrorsInto(failed, ""):

@@ -21,7 +21,7 @@ _SHAPES: Final = 1_024
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class DeviceValue:
     """A value that a device has: where it stands, and its kind in the API."""
 
     path: Path
@@ -33,7 +33,7 @@ class Shape:
     """The entries of devices that have the same ones. Such devices share one object, so that it
     is told from others by its identity."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[DeviceValue, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +63,15 @@ def _shape(
     """The one shape of devices with attributes of these names and kinds, and capacities."""
     return Shape(
         (
-            Entry(("driver",), "string"),
-            Entry(("allowMultipleAllocations",), "bool"),
-            *(Entry(_path("attributes", driver, name), kind) for name, kind in attributes),
-            *(Entry(_path("capacity", driver, name), "quantity") for name in capacity),
+            DeviceValue(("driver",), "string"),
+            DeviceValue(("allowMultipleAllocations",), "bool"),
+            *(DeviceValue(_path("attributes", driver, name), kind) for name, kind in attributes),
+            *(DeviceValue(_path("capacity", driver, name), "quantity") for name in capacity),
         )
     )
 
 
-def device_variable(entries: Iterable[Entry], values: Iterable[Value]) -> dict[str, Value]:
+def device_variable(entries: Iterable[DeviceValue], values: Iterable[Value]) -> dict[str, Value]:
     """The variable ``device`` with these values. Raises RefusedError for one that cannot be read:
     upstream then evaluates no expression at all, here those that do not ask for it are."""
     device: dict[str, Value] = {"attributes": DomainMap(), "capacity": DomainMap()}
@@ -99,7 +99,7 @@ def _hashable(attribute: Mapping[str, Any]) -> Value:
     return None  # of a kind that cannot be read, whatever it holds
 
 
-def _value(entry: Entry, value: Value) -> Value:
+def _value(entry: DeviceValue, value: Value) -> Value:
     kind = entry.kind
     if kind in _KINDS:
         return _single(entry, value)
@@ -110,11 +110,11 @@ def _value(entry: Entry, value: Value) -> Value:
     raise RefusedError(f"the device's {'/'.join(entry.path)} of the kind {kind!r} is not supported")
 
 
-def _single(entry: Entry, value: Value) -> Value:
+def _single(entry: DeviceValue, value: Value) -> Value:
     return _parsed(Semver, entry, value) if entry.kind.startswith("version") else value
 
 
-def _parsed(kind: type[Quantity | Semver], entry: Entry, text: str) -> Value:
+def _parsed(kind: type[Quantity | Semver], entry: DeviceValue, text: str) -> Value:
     try:
         return kind.parse(text)
     except EvaluationError as error:

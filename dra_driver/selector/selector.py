@@ -12,9 +12,9 @@ from typing import Final
 from dra_driver.model.errors import InvalidValue
 from dra_driver.selector.allowance import Allowance, AllowanceSpent
 from dra_driver.selector.checker.checker import check
-from dra_driver.selector.device import Entry, SelectorInput, Shape, device_variable
+from dra_driver.selector.device import DeviceValue, SelectorInput, Shape, device_variable
 from dra_driver.selector.errors import EvaluationError, RefusedError
-from dra_driver.selector.interpreter.budget import LIMIT, Budget
+from dra_driver.selector.interpreter.budget import LIMIT, CostBudget
 from dra_driver.selector.interpreter.program import Program, compile_program
 from dra_driver.selector.parser.build import build
 from dra_driver.selector.parser.source import parse
@@ -41,7 +41,7 @@ class _Reading:
     """What an expression reads of the devices of one shape."""
 
     positions: frozenset[int]
-    entries: tuple[Entry, ...]
+    entries: tuple[DeviceValue, ...]
     pick: Callable[[Values], Values]
 
 
@@ -50,7 +50,7 @@ class _Selector:
 
     def __init__(self, expression: str, allowance: Allowance) -> None:
         """Raises RefusedError for an expression that has no meaning here."""
-        budget = Budget(allowance)
+        budget = CostBudget(allowance)
         tree = build(parse(expression, budget), budget)
         self._program: Program = compile_program(tree, check(tree, budget), budget)
         self._paths: frozenset[Path] = reads(tree)
@@ -66,7 +66,7 @@ class _Selector:
             raise RefusedError(
                 f"it costs more than {_SHARE} steps for each of {self._evaluations} kinds of device"
             )
-        budget = Budget(allowance, self._patterns)
+        budget = CostBudget(allowance, self._patterns)
         budget.check()
         try:
             result = self._program.evaluate(device_variable(reading.entries, values), budget)
@@ -81,7 +81,7 @@ class _Selector:
             raise EvaluationError(f"its result is not a bool but a {kind(result)}")
         return result
 
-    def _count(self, budget: Budget) -> None:
+    def _count(self, budget: CostBudget) -> None:
         """One more evaluation that came to its end."""
         self._evaluations += 1
         self._spent += budget.spent
@@ -91,7 +91,7 @@ class _Selector:
         entries = tuple(shape.entries[n] for n in read)
         return _Reading(frozenset(read), entries, _picker(read))
 
-    def _reads(self, entry: Entry) -> bool:
+    def _reads(self, entry: DeviceValue) -> bool:
         return any(entry.path[: len(path)] == path for path in self._paths)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dra_driver.model.errors import InvalidValue
-from dra_driver.simulator.state import Card, Machine
+from dra_driver.simulator.state import CardState, MachineState
 
 
-def rebooted(machine: Machine, order: Sequence[str] = ()) -> Machine:
+def rebooted(machine: MachineState, order: Sequence[str] = ()) -> MachineState:
     """The machine after a reboot: pending ECC states are current, DRS instances forgotten unless
     the machine keeps them, the driver loaded.
 
@@ -30,16 +30,16 @@ def rebooted(machine: Machine, order: Sequence[str] = ()) -> Machine:
     return machine._replace(cards=cards, driver_loaded=True, boots=machine.boots + 1)
 
 
-def with_ecc(card: Card, ecc: str) -> Card:
+def with_ecc(card: CardState, ecc: str) -> CardState:
     """The card with that ECC state; another one has other profiles, so instances are gone."""
     return card if ecc == card.ecc_current else _without_drs(card)._replace(ecc_current=ecc)
 
 
-def _rebooted(card: Card, *, keep: bool) -> Card:
+def _rebooted(card: CardState, *, keep: bool) -> CardState:
     card = with_ecc(card, card.ecc_pending)
     return card if keep else _without_drs(card)._replace(next_instance_id=1)
 
 
-def _without_drs(card: Card) -> Card:
+def _without_drs(card: CardState) -> CardState:
     mode = "Disable" if card.virtualization == "DRS" else card.virtualization
     return card._replace(instances=(), virtualization=mode)

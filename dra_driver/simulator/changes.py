@@ -21,7 +21,7 @@ from dra_driver.simulator.description.spec import (
     Watts,
     Word,
 )
-from dra_driver.simulator.state import Machine
+from dra_driver.simulator.state import MachineState
 
 
 class CardChange(Spec):
@@ -59,7 +59,7 @@ class MachineChange(Spec):
     delays_ms: dict[Command, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
 
 
-def change_card(machine: Machine, bdf: str, raw: Mapping[str, Any]) -> Machine:
+def change_card(machine: MachineState, bdf: str, raw: Mapping[str, Any]) -> MachineState:
     """The machine with the keys of `raw` (named as in the description) set on one card.
 
     Raise InvalidValue for a wrong key or value, and GcuError when there is no such card.
@@ -87,7 +87,7 @@ def change_card(machine: Machine, bdf: str, raw: Mapping[str, Any]) -> Machine:
     return changed
 
 
-def change_machine(machine: Machine, raw: Mapping[str, Any]) -> Machine:
+def change_machine(machine: MachineState, raw: Mapping[str, Any]) -> MachineState:
     """The machine with the keys of `raw` set. Raise InvalidValue for a wrong key or value."""
     change = load.validated(MachineChange, raw, of="the machine")
     values = change.model_dump(exclude_unset=True)

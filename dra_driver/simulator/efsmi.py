@@ -15,14 +15,14 @@ from typing import NamedTuple
 
 from dra_driver.model.errors import GcuError
 from dra_driver.simulator import faults
-from dra_driver.simulator.commands.command import USAGE, Command, UsageError, parse
+from dra_driver.simulator.commands.command import USAGE, ParsedCall, UsageError, parse
 from dra_driver.simulator.commands.operations import Effect, card_of, perform
-from dra_driver.simulator.record import Entry
-from dra_driver.simulator.state import Fault, Machine
+from dra_driver.simulator.record import RecordLine
+from dra_driver.simulator.state import Fault, MachineState
 from dra_driver.simulator.store import Store, Transaction
 
 
-class Answer(NamedTuple):
+class ToolOutput(NamedTuple):
     """What a caller of the tool gets."""
 
     exit_code: int
@@ -35,7 +35,7 @@ def main(root: str, argv: Sequence[str]) -> int:
     try:
         answer = run(root, argv)
     except GcuError as error:
-        answer = Answer(1, stderr=f"{error}\n")
+        answer = ToolOutput(1, stderr=f"{error}\n")
     sys.stdout.buffer.write(answer.stdout)
     sys.stdout.buffer.flush()
     sys.stderr.write(answer.stderr)
@@ -48,10 +48,10 @@ def run(
     *,
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.time,
-) -> Answer:
+) -> ToolOutput:
     """Answer one call on the machine in `root`. Raise GcuError where there is none."""
     if list(argv) in (["-h"], ["--help"]):
-        return Answer(0, USAGE.encode())
+        return ToolOutput(0, USAGE.encode())
     store = Store(root)
     try:
         call = _Call(store, tuple(argv), parse(argv), sleep, clock)
@@ -60,24 +60,24 @@ def run(
         with store.transaction() as transaction:
             entry = _entry(argv, "usage", clock(), str(error), exit_code=2)
             transaction.commit(transaction.machine, entry)
-        return Answer(2, stderr=f"{error}\n{USAGE}")
+        return ToolOutput(2, stderr=f"{error}\n{USAGE}")
 
 
 class _Call(NamedTuple):
     store: Store
     argv: tuple[str, ...]
-    command: Command
+    command: ParsedCall
     sleep: Callable[[float], None]
     clock: Callable[[], float]
 
-    def run(self) -> Answer:
+    def run(self) -> ToolOutput:
         bdf = self._bdf(self.store.read())
         # Calls that change a card queue up behind each other; other cards go on meanwhile.
         queue = self.command.mutates and bdf is not None
         with self.store.card_locked(bdf) if queue and bdf is not None else nullcontext():
             return self._run(bdf)
 
-    def _run(self, bdf: str | None) -> Answer:
+    def _run(self, bdf: str | None) -> ToolOutput:
         with self.store.transaction() as transaction:
             machine, met = faults.strike(transaction.machine, self.command.name, bdf)
             wait = machine.delays_ms.get(self.command.name, 0) / 1000 + faults.seconds(met)
@@ -96,17 +96,17 @@ class _Call(NamedTuple):
     def _end(
         self,
         transaction: Transaction,
-        machine: Machine,
+        machine: MachineState,
         met: dict[str, Fault],
         bdf: str | None,
-    ) -> Answer:
+    ) -> ToolOutput:
         effect = perform(machine, self.command, met, self.clock())
         changed = effect.machine.cards != machine.cards
         entry = self._entry(effect.outcome, bdf, changed=changed, exit_code=effect.exit_code)
         transaction.commit(effect.machine, entry)
         return _answer(effect)
 
-    def _bdf(self, machine: Machine) -> str | None:
+    def _bdf(self, machine: MachineState) -> str | None:
         try:
             card = card_of(machine, self.command)
         except GcuError:
@@ -122,7 +122,7 @@ class _Call(NamedTuple):
         event: str = "end",
         changed: bool = False,
         exit_code: int | None = None,
-    ) -> Entry:
+    ) -> RecordLine:
         return _entry(
             self.argv,
             self.command.name,
@@ -147,8 +147,8 @@ def _entry(
     changed: bool = False,
     card: str | None = None,
     exit_code: int | None = None,
-) -> Entry:
-    return Entry(
+) -> RecordLine:
+    return RecordLine(
         sequence=0,  # the transaction knows it
         time=now,
         pid=os.getpid(),
@@ -163,6 +163,6 @@ def _entry(
     )
 
 
-def _answer(effect: Effect) -> Answer:
+def _answer(effect: Effect) -> ToolOutput:
     error = f"{effect.error}\n" if effect.error else ""
-    return Answer(effect.exit_code, effect.out, error)
+    return ToolOutput(effect.exit_code, effect.out, error)

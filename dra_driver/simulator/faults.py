@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dra_driver.simulator.state import Fault, Machine
+from dra_driver.simulator.state import Fault, MachineState
 
 CREATE_FAILS: Final = "create-fails"
 CREATE_HANGS: Final = "create-hangs"
@@ -55,7 +55,9 @@ _OF_COMMAND: Final = {
 _OF_ALL: Final = (EFSMI_GARBAGE, EFSMI_SLOW, EFSMI_EXIT, CARD_HANGS)
 
 
-def strike(machine: Machine, command: str, bdf: str | None) -> tuple[Machine, dict[str, Fault]]:
+def strike(
+    machine: MachineState, command: str, bdf: str | None
+) -> tuple[MachineState, dict[str, Fault]]:
     """The faults that this call of efsmi meets, by name, and the machine with those counted down.
 
     A fault of one card strikes only calls that name that card, a card that hangs those that name

@@ -14,7 +14,7 @@ from typing import Final
 
 import dra_driver
 from dra_driver.model.errors import GcuError
-from dra_driver.simulator.tree import DeviceNode, File, Link, Node
+from dra_driver.simulator.tree import File, Link, Node, TreeDeviceNode
 
 logger = logging.getLogger(__name__)
 
@@ -131,9 +131,9 @@ def _is(path: Path, node: Node) -> bool:
                 return stat.S_ISREG(mode.st_mode) and path.read_text(encoding="utf-8") == text
             case Link(target):
                 return path.is_symlink() and str(path.readlink()) == target
-            case DeviceNode(major, minor, char) if char:
+            case TreeDeviceNode(major, minor, char) if char:
                 return stat.S_ISCHR(mode.st_mode) and mode.st_rdev == os.makedev(major, minor)
-            case DeviceNode():
+            case TreeDeviceNode():
                 return stat.S_ISREG(mode.st_mode)
     except FileNotFoundError:
         return False
@@ -148,7 +148,7 @@ def _make(root: Path, path: Path, node: Node) -> None:
             temporary.write_text(text, encoding="utf-8")
         case Link(target):
             temporary.symlink_to(target)
-        case DeviceNode(major, minor, char):
+        case TreeDeviceNode(major, minor, char):
             kind = stat.S_IFCHR if char else stat.S_IFREG
             try:
                 os.mknod(temporary, 0o666 | kind, os.makedev(major, minor) if char else 0)

@@ -15,8 +15,8 @@ from dra_driver.simulator import boot, changes, efsmi, files
 from dra_driver.simulator.description.load import machine_spec, validated
 from dra_driver.simulator.description.resolve import fault_state, first_state
 from dra_driver.simulator.description.spec import FaultSpec, MachineSpec
-from dra_driver.simulator.record import Entry
-from dra_driver.simulator.state import Card, Machine
+from dra_driver.simulator.record import RecordLine
+from dra_driver.simulator.state import CardState, MachineState
 from dra_driver.simulator.store import Store
 from dra_driver.simulator.tree import tree
 
@@ -84,11 +84,11 @@ class SimulatedMachine:
         """The executable to call as ``efsmi``."""
         return self.root / "bin" / "efsmi"
 
-    def state(self) -> Machine:
+    def state(self) -> MachineState:
         """All of it, as it is now."""
         return self._store.read()
 
-    def card(self, bdf: str) -> Card:
+    def card(self, bdf: str) -> CardState:
         """One card, lost or not. Raise GcuError when there never was one at `bdf`."""
         return self.state().card(bdf)
 
@@ -102,12 +102,12 @@ class SimulatedMachine:
             for one in card.instances
         )
 
-    def record(self) -> tuple[Entry, ...]:
+    def record(self) -> tuple[RecordLine, ...]:
         """Everything that was done to the machine, oldest first."""
         with self._store.transaction():
             return tuple(self._store.record)
 
-    def take_record(self) -> tuple[Entry, ...]:
+    def take_record(self) -> tuple[RecordLine, ...]:
         """As `record`; all but the newest is forgotten, so that a long life makes no look at it
         long."""
         with self._store.transaction():
@@ -116,7 +116,7 @@ class SimulatedMachine:
             self._store.record.append(told[-1])
         return told
 
-    def efsmi(self, *argv: str, sleep: Callable[[float], None] = time.sleep) -> efsmi.Answer:
+    def efsmi(self, *argv: str, sleep: Callable[[float], None] = time.sleep) -> efsmi.ToolOutput:
         """Call the tool within this process: the same code and effects without a new process."""
         return efsmi.run(str(self.root), argv, sleep=sleep, clock=self._clock)
 
@@ -142,7 +142,7 @@ class SimulatedMachine:
         }
         spec = validated(FaultSpec, keys, of="the fault")
 
-        def add(machine: Machine) -> Machine:
+        def add(machine: MachineState) -> MachineState:
             return machine._replace(faults=(*machine.faults, fault_state(machine, spec)))
 
         self._change("fault", f"fault {fault} is on", add, card=card)
@@ -150,7 +150,7 @@ class SimulatedMachine:
     def clear_faults(self, fault: str | None = None, *, card: str | None = None) -> None:
         """Switch off all faults, or those of one name or one card."""
 
-        def clear(machine: Machine) -> Machine:
+        def clear(machine: MachineState) -> MachineState:
             bdf = None if card is None else machine.card(card).bdf
             left = tuple(
                 one
@@ -201,7 +201,7 @@ class SimulatedMachine:
         files.remove_all(self.root)
 
     def _make(
-        self, first: Machine, described: Mapping[str, Any], *, plain: bool, replace_other: bool
+        self, first: MachineState, described: Mapping[str, Any], *, plain: bool, replace_other: bool
     ) -> None:
         self._description_file.parent.mkdir(parents=True, exist_ok=True)
         with self._store.locked():
@@ -233,7 +233,7 @@ class SimulatedMachine:
         self,
         command: str,
         outcome: str,
-        change: Callable[[Machine], Machine],
+        change: Callable[[MachineState], MachineState],
         *,
         card: str | None = None,
     ) -> None:
@@ -247,8 +247,8 @@ class SimulatedMachine:
 
     def _entry(
         self, command: str, outcome: str, *, changed: bool, card: str | None = None
-    ) -> Entry:
-        return Entry(
+    ) -> RecordLine:
+        return RecordLine(
             sequence=0,
             time=self._clock(),
             pid=os.getpid(),

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 LIMIT_BYTES: Final = 32 * 1024 * 1024
 
 
-class Entry(NamedTuple):
+class RecordLine(NamedTuple):
     """One line.
 
     `event` is ``end``, or ``begin`` for a mutating call that has started (a call that is killed
@@ -39,22 +39,22 @@ class Entry(NamedTuple):
     outcome: str
 
 
-def to_json(entry: Entry) -> dict[str, Any]:
+def to_json(entry: RecordLine) -> dict[str, Any]:
     return entry._asdict()
 
 
-def from_json(raw: dict[str, Any]) -> Entry:
-    return Entry(**{**raw, "argv": tuple(raw["argv"])})
+def from_json(raw: dict[str, Any]) -> RecordLine:
+    return RecordLine(**{**raw, "argv": tuple(raw["argv"])})
 
 
-class Record:
+class CallRecord:
     """The record below the path `folder`."""
 
     def __init__(self, folder: str) -> None:
         self._current = os.path.join(folder, "record.jsonl")
         self._older = os.path.join(folder, "record.1.jsonl")
 
-    def append(self, entry: Entry) -> None:
+    def append(self, entry: RecordLine) -> None:
         """One write, which a kill cannot tear."""
         line = json.dumps(to_json(entry), ensure_ascii=False, separators=(",", ":")) + "\n"
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
@@ -67,7 +67,7 @@ class Record:
         if full:
             os.replace(self._current, self._older)
 
-    def last(self) -> Entry | None:
+    def last(self) -> RecordLine | None:
         """The newest whole entry."""
         for path in (self._current, self._older):
             for line in reversed(_lines(path, last_bytes=16384)):
@@ -75,7 +75,7 @@ class Record:
                     return entry
         return None
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[RecordLine]:
         """All that is kept, oldest first."""
         for path in (self._older, self._current):
             for line in _lines(path):
@@ -89,7 +89,7 @@ class Record:
                 os.unlink(path)
 
 
-def _parse(line: bytes) -> Entry | None:
+def _parse(line: bytes) -> RecordLine | None:
     # A line is torn only where the disk was full; what stands around it is still true.
     try:
         return from_json(json.loads(line))

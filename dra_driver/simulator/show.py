@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dra_driver.simulator.state import Card, Machine
+from dra_driver.simulator.state import CardState, MachineState
 
 _HEADER = (
     "CARD",
@@ -21,7 +21,7 @@ _HEADER = (
 )
 
 
-def show(machine: Machine) -> str:
+def show(machine: MachineState) -> str:
     """Facts of the machine, a row for each card, and the faults that are switched on."""
     loaded = "" if machine.driver_loaded else " (not loaded)"
     facts = (
@@ -44,7 +44,7 @@ def show(machine: Machine) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _row(card: Card) -> tuple[str, ...]:
+def _row(card: CardState) -> tuple[str, ...]:
     ecc = card.ecc_current
     if card.ecc_pending != ecc:
         ecc += f" (pending {card.ecc_pending})"
@@ -64,7 +64,7 @@ def _row(card: Card) -> tuple[str, ...]:
     )
 
 
-def _condition(card: Card) -> str:
+def _condition(card: CardState) -> str:
     words = []
     if card.lost:
         words.append("lost")

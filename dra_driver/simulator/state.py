@@ -1,8 +1,8 @@
 """What the simulated machine is at this moment, as it lies in ``state/state.json``.
 
-Every value is immutable: an operation takes a `Machine` and gives another one. Named tuples and
-not dataclasses, as each call of ``efsmi`` is a new process that reads this: importing dataclasses
-and making these classes with it took 25 ms of a call.
+Every value is immutable: an operation takes a `MachineState` and gives another one. They are named
+tuples and not dataclasses, as each call of ``efsmi`` is a new process that reads this: importing
+dataclasses and making these classes with it took 25 ms of a call.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dra_driver.model.errors import GcuError
 FORMAT = 1
 
 
-class Profile(NamedTuple):
+class ProfileRow(NamedTuple):
     """One row of a profile table. `size` is the ``<n>`` of ``<n>g.<m>gb``; `per_card` is how
     many of them an empty card holds."""
 
@@ -27,7 +27,7 @@ class Profile(NamedTuple):
     sips: int
 
 
-class Instance(NamedTuple):
+class InstanceState(NamedTuple):
     """A DRS instance. `slots` are the units of size 1 that it occupies on the card."""
 
     id: int
@@ -43,7 +43,7 @@ class Form(NamedTuple):
     """
 
     memory_mib: int
-    profiles: tuple[Profile, ...] = ()
+    profiles: tuple[ProfileRow, ...] = ()
     table: str = ""
     assumed: bool = False
 
@@ -53,7 +53,7 @@ class Form(NamedTuple):
         return max((profile.size * profile.per_card for profile in self.profiles), default=0)
 
 
-class Card(NamedTuple):
+class CardState(NamedTuple):
     """One card. `bdf` is its PCI address as Linux writes it and never changes; `efsmi_bdf` is
     what efsmi prints (the domain may have eight digits there). `forms` is keyed by ECC state."""
 
@@ -85,7 +85,7 @@ class Card(NamedTuple):
     temperature: int
     video_nodes: int
     lost: bool = False
-    instances: tuple[Instance, ...] = ()
+    instances: tuple[InstanceState, ...] = ()
     next_instance_id: int = 1
 
     @property
@@ -93,7 +93,7 @@ class Card(NamedTuple):
         return self.forms[self.ecc_current]
 
 
-class Efsmi(NamedTuple):
+class EfsmiState(NamedTuple):
     """Which version of the tool answers; the fields are explained in `spec.EfsmiSpec`."""
 
     version: str
@@ -119,27 +119,27 @@ class Fault(NamedTuple):
     exit_code: int = 1
 
 
-class Machine(NamedTuple):
+class MachineState(NamedTuple):
     """The whole machine. `sequence` counts the changes of any of this, so that the record can
     be told to be complete."""
 
     driver_version: str
     driver_loaded: bool
     driver_directory: str
-    efsmi: Efsmi
+    efsmi: EfsmiState
     placement: str
     instance_ids: str
     instances_survive_reboot: bool
     delays_ms: Mapping[str, int]
     char_major: int
     char_devices: bool
-    cards: tuple[Card, ...]
+    cards: tuple[CardState, ...]
     faults: tuple[Fault, ...] = ()
     boots: int = 1
     sequence: int = 0
 
     @property
-    def present(self) -> tuple[Card, ...]:
+    def present(self) -> tuple[CardState, ...]:
         """The cards that can be seen, in the order of their efsmi index."""
         if not self.driver_loaded:
             return ()
@@ -147,7 +147,7 @@ class Machine(NamedTuple):
             sorted((c for c in self.cards if not c.lost), key=lambda card: card.efsmi_index)
         )
 
-    def card(self, bdf: str) -> Card:
+    def card(self, bdf: str) -> CardState:
         """The card at `bdf`, lost or not. Raise GcuError when there never was one."""
         for card in self.cards:
             if bdf in {card.bdf, card.efsmi_bdf}:
@@ -155,7 +155,7 @@ class Machine(NamedTuple):
         known = ", ".join(card.bdf for card in self.cards)
         raise GcuError(f"the machine has no card at {bdf}", remedy=f"its cards are {known}")
 
-    def with_card(self, changed: Card) -> Machine:
+    def with_card(self, changed: CardState) -> MachineState:
         """The machine with `changed` in the place of the card with the same address."""
         cards = tuple(changed if card.bdf == changed.bdf else card for card in self.cards)
         return self._replace(cards=cards)
@@ -172,25 +172,25 @@ def to_json(value: Any) -> Any:
     return value
 
 
-def from_json(raw: dict[str, Any]) -> Machine:
+def from_json(raw: dict[str, Any]) -> MachineState:
     """The inverse of `to_json` for a machine. Raise TypeError or KeyError for anything else."""
-    return Machine(
+    return MachineState(
         **{
             **raw,
-            "efsmi": Efsmi(**raw["efsmi"]),
+            "efsmi": EfsmiState(**raw["efsmi"]),
             "cards": tuple(_card(card) for card in raw["cards"]),
             "faults": tuple(Fault(**fault) for fault in raw["faults"]),
         }
     )
 
 
-def _card(raw: dict[str, Any]) -> Card:
-    return Card(
+def _card(raw: dict[str, Any]) -> CardState:
+    return CardState(
         **{
             **raw,
             "forms": {ecc: _form(form) for ecc, form in raw["forms"].items()},
             "instances": tuple(
-                Instance(**{**instance, "slots": tuple(instance["slots"])})
+                InstanceState(**{**instance, "slots": tuple(instance["slots"])})
                 for instance in raw["instances"]
             ),
         }
@@ -198,4 +198,4 @@ def _card(raw: dict[str, Any]) -> Card:
 
 
 def _form(raw: dict[str, Any]) -> Form:
-    return Form(**{**raw, "profiles": tuple(Profile(**profile) for profile in raw["profiles"])})
+    return Form(**{**raw, "profiles": tuple(ProfileRow(**profile) for profile in raw["profiles"])})

@@ -20,17 +20,17 @@ from typing import Any
 
 from dra_driver.model.errors import GcuError
 from dra_driver.simulator import record
-from dra_driver.simulator.state import FORMAT, Machine, from_json, to_json
+from dra_driver.simulator.state import FORMAT, MachineState, from_json, to_json
 
 
 class Transaction:
     """The machine while its lock is held."""
 
-    def __init__(self, store: Store, machine: Machine) -> None:
+    def __init__(self, store: Store, machine: MachineState) -> None:
         self._store = store
         self.machine = machine
 
-    def commit(self, machine: Machine, entry: record.Entry) -> None:
+    def commit(self, machine: MachineState, entry: record.RecordLine) -> None:
         """Make `machine` the state and `entry`, with the state's sequence, its last record.
 
         An unchanged machine keeps its sequence and is not written again.
@@ -49,7 +49,7 @@ class Store:
     def __init__(self, root: str) -> None:
         self.root = root
         self.folder = os.path.join(root, "state")
-        self.record = record.Record(self.folder)
+        self.record = record.CallRecord(self.folder)
         self._state = os.path.join(self.folder, "state.json")
 
     @contextmanager
@@ -74,11 +74,11 @@ class Store:
                 self.record.append(entry)
             yield Transaction(self, machine)
 
-    def read(self) -> Machine:
+    def read(self) -> MachineState:
         """The newest state, without the lock."""
         return self._load()[0]
 
-    def write(self, machine: Machine, entry: record.Entry) -> None:
+    def write(self, machine: MachineState, entry: record.RecordLine) -> None:
         """Replace the state; the caller holds the lock."""
         document = {"format": FORMAT, "machine": to_json(machine), "entry": record.to_json(entry)}
         self.replace_file("state.json", json.dumps(document, ensure_ascii=False))
@@ -90,7 +90,7 @@ class Store:
             file.write(text)
         os.replace(f"{path}.new", path)
 
-    def _load(self) -> tuple[Machine, record.Entry]:
+    def _load(self) -> tuple[MachineState, record.RecordLine]:
         try:
             with open(self._state, "rb") as file:
                 document: dict[str, Any] = json.loads(file.read())

@@ -13,7 +13,7 @@ from itertools import accumulate
 from pathlib import PurePosixPath
 from typing import Final
 
-from dra_driver.simulator.state import Card, Machine
+from dra_driver.simulator.state import CardState, MachineState
 
 # Device numbers: a card has its minor (Linux numbers it so in gcu<minor>/dev); those of the
 # other nodes are not public, and chosen so that they cannot meet.
@@ -41,7 +41,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceNode:
+class TreeDeviceNode:
     """A character device, or an empty file where the machine has plain files for them."""
 
     major: int
@@ -49,23 +49,25 @@ class DeviceNode:
     char: bool
 
 
-Node = File | Link | DeviceNode
+Node = File | Link | TreeDeviceNode
 
 
-def tree(machine: Machine) -> dict[str, Node]:
+def tree(machine: MachineState) -> dict[str, Node]:
     """Everything below ``sys`` and ``dev``, by path. Lost cards are not in it; without the
     kernel driver the PCI devices are, but neither its folders nor its device nodes."""
     nodes: dict[str, Node] = {}
     if machine.driver_loaded:
         nodes["sys/module/enflame/version"] = File(f"{machine.driver_version}\n")
-        nodes["dev/gcuctl"] = DeviceNode(machine.char_major, CONTROL_MINOR, machine.char_devices)
+        nodes["dev/gcuctl"] = TreeDeviceNode(
+            machine.char_major, CONTROL_MINOR, machine.char_devices
+        )
     for card in machine.cards:
         if not card.lost:
             nodes.update(_card(machine, card))
     return nodes
 
 
-def _card(machine: Machine, card: Card) -> Iterator[tuple[str, Node]]:
+def _card(machine: MachineState, card: CardState) -> Iterator[tuple[str, Node]]:
     for bridge in list(accumulate(card.pci_path.split("/"), lambda top, part: f"{top}/{part}"))[1:]:
         yield from _pci_device(bridge, _BRIDGE)
     folder = f"{card.pci_path}/{card.bdf}"
@@ -84,10 +86,10 @@ def _card(machine: Machine, card: Card) -> Iterator[tuple[str, Node]]:
     number = File(f"{machine.char_major}:{card.minor}\n")
     yield f"sys/devices/{folder}/{machine.driver_directory}/gcu{card.minor}/dev", number
     name = f"dev/gcu{card.minor}"
-    yield name, DeviceNode(machine.char_major, card.minor, machine.char_devices)
+    yield name, TreeDeviceNode(machine.char_major, card.minor, machine.char_devices)
     for video in range(card.video_nodes):
         minor = _VIDEO_MINORS + card.minor * _VIDEO_NODES_MAX + video
-        yield f"{name}vid{video}", DeviceNode(machine.char_major, minor, machine.char_devices)
+        yield f"{name}vid{video}", TreeDeviceNode(machine.char_major, minor, machine.char_devices)
 
 
 def _pci_device(folder: str, files: dict[str, str]) -> Iterator[tuple[str, Node]]:

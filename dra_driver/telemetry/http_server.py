@@ -101,7 +101,7 @@ class HttpServer(ThreadingHTTPServer):
     def __init__(
         self,
         port: int,
-        handler: type[Handler],
+        handler: type[ConnectionHandler],
         *,
         name: str,
         purpose: str,
@@ -164,7 +164,7 @@ class HttpServer(ThreadingHTTPServer):
             logger.error("a request of %s failed", client_address, exc_info=error)
 
 
-class Handler(BaseHTTPRequestHandler):
+class ConnectionHandler(BaseHTTPRequestHandler):
     """One connection. `idle` is for how many seconds it may be open without a request."""
 
     server: HttpServer

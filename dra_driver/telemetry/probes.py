@@ -11,7 +11,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from dra_driver.telemetry.http_server import Handler, HttpServer
+from dra_driver.telemetry.http_server import ConnectionHandler, HttpServer
 from dra_driver.util.background import Wait
 from dra_driver.util.hooks import Clock
 
@@ -140,7 +140,7 @@ class _Server(HttpServer):
         )
 
 
-class _Handler(Handler):
+class _Handler(ConnectionHandler):
     server: _Server
 
     def do_GET(self) -> None:  # noqa: N802 (http.server's name)

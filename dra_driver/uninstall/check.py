@@ -24,7 +24,7 @@ from dra_driver.model.effects import Effects
 from dra_driver.model.errors import Refused
 from dra_driver.telemetry.program import run_program
 from dra_driver.uninstall.cards import CardInUse, cards_in_use
-from dra_driver.uninstall.holders import Holder, holders
+from dra_driver.uninstall.holders import AllocatedClaim, holders
 from dra_driver.version import VERSION
 
 _DESCRIPTION: Final = "Fails while ResourceClaims or containers have GCUs of this driver."
@@ -69,7 +69,7 @@ def check(api: Api, settings: CheckSettings) -> None:
         raise Refused("the uninstall is refused while containers have GCUs")
 
 
-def _claims(api: Api) -> list[Holder]:
+def _claims(api: Api) -> list[AllocatedClaim]:
     try:
         return holders(api.list(RESOURCE_CLAIMS).items)
     except NotFound:
@@ -106,7 +106,7 @@ Or uninstall all the same; the instances stay until the driver is installed agai
   helm uninstall {settings.release} {scope} --no-hooks"""
 
 
-def _advice(found: Sequence[Holder], settings: CheckSettings) -> str:
+def _advice(found: Sequence[AllocatedClaim], settings: CheckSettings) -> str:
     lines = [str(holder) for holder in found[:_MOST_LINES]] + _more(found)
     scope = f"--namespace {settings.release_namespace}"
     return f"""\

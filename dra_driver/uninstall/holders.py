@@ -11,7 +11,7 @@ from dra_driver.model.names import DRIVER
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Holder:
+class AllocatedClaim:
     """A claim with `devices` devices of this driver, from `pools`.
 
     `consumers` are texts such as ``pod default/train-0``; empty if the claim is not reserved.
@@ -28,7 +28,7 @@ class Holder:
         return f"claim {self.claim}: {devices} of {nodes}, {_used(self.consumers)}"
 
 
-def holders(claims: Iterable[Mapping[str, Any]]) -> list[Holder]:
+def holders(claims: Iterable[Mapping[str, Any]]) -> list[AllocatedClaim]:
     """The holders among ResourceClaims (resource.k8s.io/v1), by namespace and name.
 
     A prepared claim is an allocated one, except for a moment after its pod was deleted by force.
@@ -43,7 +43,7 @@ def holders(claims: Iterable[Mapping[str, Any]]) -> list[Holder]:
                 f"{entry['resource'].removesuffix('s')} {ref.namespace}/{entry['name']}"
                 for entry in reserved_for(claim)
             )
-            found.append(Holder(ref, len(given), pools, consumers))
+            found.append(AllocatedClaim(ref, len(given), pools, consumers))
     return sorted(found)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from dra_driver.model.mode import Mode
 from dra_driver.simulator.machine import SimulatedMachine
-from dra_driver.simulator.record import Entry
+from dra_driver.simulator.record import RecordLine
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import wait_for_pods
 from tests.e2e.events import notes
@@ -99,7 +99,7 @@ class OneCard:
         [answer] = found
         return answer
 
-    def _entries(self) -> list[Entry]:
+    def _entries(self) -> list[RecordLine]:
         return [e for e in self.machine.record()[self._recorded :] if e.card == self.card]
 
     def _seen(self) -> str:

@@ -27,7 +27,14 @@ from dra_driver.node.cdi.spec import Injection, read_record, render
 from dra_driver.node.checkpoint import frames
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.ledger import Ledger
-from dra_driver.node.checkpoint.records import CardKind, Kind, card_record, decode, encode, record
+from dra_driver.node.checkpoint.records import (
+    CardRecordKind,
+    Kind,
+    card_record,
+    decode,
+    encode,
+    record,
+)
 from dra_driver.simulator.description.load import machine_spec
 from dra_driver.simulator.description.resolve import first_state
 from tests.fuzz.engine import Subject
@@ -51,7 +58,7 @@ _RECORDS: Final[list[Any]] = [
     _HEADER,
     *(record(kind, ref(at), (each,)).raw for at, each in enumerate(_HOLDS) for kind in Kind),
     record(Kind.PREPARE_COMPLETED, _GRANT, (_HOLDS[1],)).raw,
-    *(card_record(kind, CARDS[0]).raw for kind in CardKind),
+    *(card_record(kind, CARDS[0]).raw for kind in CardRecordKind),
     {"kind": "of-tomorrow", "claim": {"namespace": "team", "name": "claim-1", "uid": "uid-1"}},
 ]
 _FRAMED: Final = b"".join(frames.encode(encode(raw)) for raw in _RECORDS)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from dra_driver.device_plugin.hints import hints
-from dra_driver.device_plugin.inventory import Inventory
+from dra_driver.device_plugin.inventory import CardInventory
 from dra_driver.device_plugin.node_pods import NodePods
 from dra_driver.device_plugin.preference import prefer_share
 from dra_driver.kube.api import Change
@@ -79,7 +79,7 @@ class Kubelet:
 
     def _preferred(self, size: int) -> list[str]:
         inventories = [
-            Inventory(card, Mode.SHARED, ROOM, frozenset(held), True, False, False, None)
+            CardInventory(card, Mode.SHARED, ROOM, frozenset(held), True, False, False, None)
             for card, held in self._held.items()
         ]
         available = [

@@ -20,7 +20,7 @@ from dra_driver.simulator.commands.operations import Effect, perform
 from dra_driver.simulator.description.load import machine_spec, validated
 from dra_driver.simulator.description.resolve import fault_state, first_state
 from dra_driver.simulator.description.spec import FaultSpec
-from dra_driver.simulator.state import Card, Instance, Machine
+from dra_driver.simulator.state import CardState, InstanceState, MachineState
 
 S60 = {"model": "S60"}
 
@@ -29,7 +29,7 @@ class MemoryEfsmi(Efsmi):
     """`machine` is the truth, `calls` all arguments, `refusals` the commands that the machine
     itself refused, with its words."""
 
-    def __init__(self, machine: Machine, effects: Effects | None = None) -> None:
+    def __init__(self, machine: MachineState, effects: Effects | None = None) -> None:
         self.effects = effects or Effects()
         super().__init__(Path("efsmi"), timeout=0.0, effects=self.effects)
         self.machine = machine
@@ -64,7 +64,7 @@ class MemoryEfsmi(Efsmi):
     def clear_faults(self) -> None:
         self.machine = self.machine._replace(faults=())
 
-    def card(self, bdf: str) -> Card:
+    def card(self, bdf: str) -> CardState:
         return self.machine.card(bdf)
 
     def set_card(self, bdf: str, **keys: Any) -> None:
@@ -74,7 +74,7 @@ class MemoryEfsmi(Efsmi):
     def reboot(self) -> None:
         self.machine = rebooted(self.machine, ())
 
-    def instances(self, bdf: str) -> tuple[Instance, ...]:
+    def instances(self, bdf: str) -> tuple[InstanceState, ...]:
         return self.card(bdf).instances
 
     def changes(self) -> list[str]:

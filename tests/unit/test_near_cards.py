@@ -14,7 +14,7 @@ from controller.extender.decide import place
 from controller.extender.limit_request import parse_limits
 from dra_driver.agent.slices.device_layout import card_devices
 from dra_driver.config.card_rules import CardConfig
-from dra_driver.device_plugin.inventory import NodeView, inventories
+from dra_driver.device_plugin.inventory import NodeDevices, inventories
 from dra_driver.device_plugin.node_annotations import node_cards
 from dra_driver.device_plugin.preference import prefer_whole
 from dra_driver.model.card import Card
@@ -62,8 +62,8 @@ def by_extender(cards: Sequence[Card], free: Collection[int], count: int) -> lis
     return [card.minor for card in cards if card.address in taken]
 
 
-def _view(cards: Sequence[Card]) -> NodeView:
-    return NodeView(
+def _view(cards: Sequence[Card]) -> NodeDevices:
+    return NodeDevices(
         cards={card.address: card for card in cards},
         ledger=Ledger(),
         offer=lambda _: CardConfig(),

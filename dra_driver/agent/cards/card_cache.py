@@ -11,7 +11,7 @@ from typing import Final
 from dra_driver.agent.cards.card_events import CardEvents
 from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.hardware.efsmi.runner import EfsmiHung
-from dra_driver.hardware.machine import Inventory, Machine
+from dra_driver.hardware.machine import HardwareScan, Machine
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.errors import HardwareError
@@ -171,7 +171,7 @@ class CardCache(Background):
             logger.debug("the PCI bus cannot be read: %s", error)
             return True
 
-    def _update(self, inventory: Inventory) -> None:
+    def _update(self, inventory: HardwareScan) -> None:
         known = self._cards or {}
         found = {card.address: _with_mode(card, known) for card in inventory.cards}
         silent = {a: _silent(known[a], why) for a, why in inventory.silent.items() if a in known}
@@ -198,7 +198,7 @@ def _with_mode(card: Card, known: Mapping[PciAddress, Card]) -> Card:
     return replace(card, virtualization=known[card.address].virtualization)
 
 
-def _lost(card: Card, inventory: Inventory) -> Card:
+def _lost(card: Card, inventory: HardwareScan) -> Card:
     text = inventory.unusable.get(card.address, "gone from the PCI bus")
     return _unreadable(card, "efsmi" if card.address in inventory.unclear else "lost", text)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from dra_driver.agent.cards.card_cache import CardCache
 from dra_driver.agent.cards.card_events import CardEvents
 from dra_driver.agent.events import EventReporter
-from dra_driver.agent.metrics import Metrics
+from dra_driver.agent.metrics import AgentMetrics
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.hardware.drs.drs import Drs
@@ -24,7 +24,7 @@ def node_hardware(
     settings: AgentSettings,
     *,
     effects: Effects,
-    metrics: Metrics,
+    metrics: AgentMetrics,
     event_reporter: EventReporter,
     on_change: OnChange,
 ) -> tuple[CardCache, Drs, VendorMounts]:

@@ -10,12 +10,12 @@ from typing import Final
 from dra_driver.agent.context import AgentContext
 from dra_driver.agent.device_plugin.unpublished import UnpublishedDevices
 from dra_driver.agent.lifecycle.serving_mode import ServingMode, kubelet_version
-from dra_driver.agent.metrics import Metrics
+from dra_driver.agent.metrics import AgentMetrics
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.config.card_rules import CardConfig
 from dra_driver.device_plugin.allocator import InjectionMethod
-from dra_driver.device_plugin.inventory import NodeView
+from dra_driver.device_plugin.inventory import NodeDevices
 from dra_driver.device_plugin.node_annotator import NodeAnnotator
 from dra_driver.device_plugin.node_pods import NodePods
 from dra_driver.device_plugin.plugin import DevicePlugin
@@ -49,7 +49,7 @@ class DevicePluginFrontend:
         settings: AgentSettings,
         context: AgentContext,
         *,
-        metrics: Metrics,
+        metrics: AgentMetrics,
     ) -> None:
         self._settings = settings
         self._context = context
@@ -158,12 +158,12 @@ class DevicePluginFrontend:
     def _pods_lag(self) -> float:
         return _PODS_LAG if self._pods.problem is None else 0.0
 
-    def _view(self) -> NodeView:
+    def _view(self) -> NodeDevices:
         cards = self._context.by_address()
         failing = self._context.cards.failing
         if cards is not None and failing is not None:
             cards = {address: _with_problem(card, failing) for address, card in cards.items()}
-        return NodeView(
+        return NodeDevices(
             cards=cards,
             ledger=self._context.journal.snapshot(),
             offer=self._offer,
@@ -172,7 +172,7 @@ class DevicePluginFrontend:
             failing=self._context.failures.tripped(),
         )
 
-    def _annotated_view(self) -> NodeView:
+    def _annotated_view(self) -> NodeDevices:
         """Without cards while their configuration is unknown: pods are placed by it."""
         view = self._view()
         return view if self._context.card_configs.known else replace(view, cards=None)

@@ -25,7 +25,7 @@ from dra_driver.model.errors import GcuError
 from dra_driver.model.names import DRIVER, FIELD_MANAGER
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import ProfileTableOf
-from dra_driver.node.checkpoint.ledger import State
+from dra_driver.node.checkpoint.ledger import ClaimState
 from dra_driver.node.checkpoint.records import PreparedDevice
 from dra_driver.node.claims.device_status import device_statuses
 from dra_driver.node.claims.failures import Waiting
@@ -176,7 +176,7 @@ class ClaimStatuses(Background):
         prepared = {
             held.owner: _Content(held.devices)
             for held in self._ledger().claims.values()
-            if held.state is State.PREPARE_COMPLETED and isinstance(held.owner, ClaimRef)
+            if held.state is ClaimState.PREPARE_COMPLETED and isinstance(held.owner, ClaimRef)
         }
         return prepared | {
             each.owner: _Content(each.devices, each.reason)

@@ -11,7 +11,7 @@ from dra_driver.agent.dra.device_health import DeviceHealths
 from dra_driver.agent.events import EventReporter
 from dra_driver.agent.lifecycle.mode_handover import claimed_cards, dra_cards
 from dra_driver.agent.lifecycle.serving_mode import ServingMode
-from dra_driver.agent.metrics import Metrics
+from dra_driver.agent.metrics import AgentMetrics
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.slices.allocator_handover import AllocatorHandover, LeaseName
 from dra_driver.agent.slices.desired_devices import DesiredDevices
@@ -42,7 +42,7 @@ class DraFrontend:
         settings: AgentSettings,
         context: AgentContext,
         *,
-        metrics: Metrics,
+        metrics: AgentMetrics,
         event_reporter: EventReporter,
     ) -> None:
         ledger, published = context.journal.snapshot, context.published

@@ -41,7 +41,7 @@ _OPTIONS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpResponse:
     """A complete answer; the names of `headers` are in lower case."""
 
     status: int
@@ -74,7 +74,7 @@ class Connections:
 
     def request(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes | None, seconds: float
-    ) -> Answer:
+    ) -> HttpResponse:
         """Raises one of FAILURES if the server cannot be reached, or is silent for `seconds`."""
         if not self._running.acquire(timeout=seconds):
             raise TimeoutError("all connections were busy with other requests")
@@ -82,7 +82,7 @@ class Connections:
             connection = self._send(method, path, headers, body, seconds)
             with self._closing(connection):
                 content = connection.read()
-            answer = Answer(connection.status, connection.headers, content)
+            answer = HttpResponse(connection.status, connection.headers, content)
             if connection.is_reusable:
                 self._idle.append(connection)
             else:

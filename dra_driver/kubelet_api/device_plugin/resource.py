@@ -14,7 +14,12 @@ import grpc
 from dra_driver.kubelet_api.broadcaster import STREAMS, Broadcaster
 from dra_driver.kubelet_api.device_plugin.folders import API_VERSION, socket_identity
 from dra_driver.kubelet_api.device_plugin.handler import DeviceHandler, ListedDevice
-from dra_driver.kubelet_api.device_plugin.service import OPTIONS, REGISTRATION, SERVICE, Servicer
+from dra_driver.kubelet_api.device_plugin.service import (
+    OPTIONS,
+    REGISTRATION,
+    SERVICE,
+    DevicePluginServicer,
+)
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
 from dra_driver.kubelet_api.rpc import Stub
 from dra_driver.kubelet_api.server import UnixServer
@@ -58,7 +63,7 @@ class ResourceServer:
         self._broadcaster: Broadcaster[Sequence[ListedDevice]] = Broadcaster(
             handler.devices, what=f"the devices of {resource}"
         )
-        servicer = Servicer(handler, self._broadcaster, effects)
+        servicer = DevicePluginServicer(handler, self._broadcaster, effects)
         self._server = UnixServer(
             socket, {SERVICE: servicer}, threads=threads + STREAMS, effects=effects
         )

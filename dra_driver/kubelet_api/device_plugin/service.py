@@ -17,22 +17,22 @@ from dra_driver.kubelet_api.device_plugin.handler import (
     ListedDevice,
 )
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
-from dra_driver.kubelet_api.rpc import Service
+from dra_driver.kubelet_api.rpc import RpcService
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import GcuError
 from dra_driver.telemetry.logs import new_call
 
 logger = logging.getLogger(__name__)
 
-SERVICE: Final = Service(api.DESCRIPTOR, "DevicePlugin")
-REGISTRATION: Final = Service(api.DESCRIPTOR, "Registration")
+SERVICE: Final = RpcService(api.DESCRIPTOR, "DevicePlugin")
+REGISTRATION: Final = RpcService(api.DESCRIPTOR, "Registration")
 """Served by the kubelet."""
 
 OPTIONS = api.DevicePluginOptions(get_preferred_allocation_available=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Servicer:
+class DevicePluginServicer:
     """The names are the API's."""
 
     handler: DeviceHandler

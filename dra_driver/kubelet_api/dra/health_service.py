@@ -14,10 +14,10 @@ import grpc
 from dra_driver.kubelet_api.broadcaster import Broadcaster
 from dra_driver.kubelet_api.dra.health import DeviceHealth
 from dra_driver.kubelet_api.generated import dra_health_v1_pb2 as api
-from dra_driver.kubelet_api.rpc import Service
+from dra_driver.kubelet_api.rpc import RpcService
 
 SERVICES: Final = tuple(
-    Service(api.DESCRIPTOR, "DRAResourceHealth", package) for package in ("v1", "v1alpha1")
+    RpcService(api.DESCRIPTOR, "DRAResourceHealth", package) for package in ("v1", "v1alpha1")
 )
 """Their full names are those in the registration's list of supported versions."""
 
@@ -31,7 +31,7 @@ RESEND: Final = TIMEOUT / 3
 """Seconds after which a list is sent again: two may get lost."""
 
 
-class Servicer:
+class HealthServicer:
     """Translates lists into messages; the names are the API's."""
 
     def __init__(self, broadcaster: Broadcaster[Sequence[DeviceHealth]]) -> None:

@@ -67,11 +67,11 @@ class KubeletPlugin:
             timeout=registration_timeout,
             clock=clock,
         )
-        health_servicer = health_service.Servicer(broadcaster)
+        health_servicer = health_service.HealthServicer(broadcaster)
         self._service = UnixServer(
             sockets.service,
             {
-                service.SERVICE: service.Servicer(claims),
+                service.SERVICE: service.DraServicer(claims),
                 **dict.fromkeys(health_service.SERVICES, health_servicer),
             },
             threads=threads + STREAMS,

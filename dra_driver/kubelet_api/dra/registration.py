@@ -12,7 +12,7 @@ from typing import Final
 import grpc
 
 from dra_driver.kubelet_api.generated import pluginregistration_v1_pb2 as api
-from dra_driver.kubelet_api.rpc import Service
+from dra_driver.kubelet_api.rpc import RpcService
 from dra_driver.model.names import DRIVER
 from dra_driver.util.hooks import Clock
 
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 # k8s.io/kubelet, package pluginregistration/v1, constants.
 PLUGIN_TYPE: Final = "DRAPlugin"
 
-SERVICE: Final = Service(api.DESCRIPTOR, "Registration")
+SERVICE: Final = RpcService(api.DESCRIPTOR, "Registration")
 
 
 class Registration:

@@ -10,16 +10,16 @@ import grpc
 from dra_driver.kubelet_api.dra.claim_service import ClaimService
 from dra_driver.kubelet_api.dra.handler import Prepared
 from dra_driver.kubelet_api.generated import dra_v1_pb2 as api
-from dra_driver.kubelet_api.rpc import Service
+from dra_driver.kubelet_api.rpc import RpcService
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.errors import GcuError
 
-SERVICE: Final = Service(api.DESCRIPTOR, "DRAPlugin")
+SERVICE: Final = RpcService(api.DESCRIPTOR, "DRAPlugin")
 VERSION: Final = "v1.DRAPlugin"
 """The name in the registration's list of supported versions."""
 
 
-class Servicer:
+class DraServicer:
     """Translates messages; the names are the API's."""
 
     def __init__(self, claims: ClaimService) -> None:

@@ -11,7 +11,7 @@ from dra_driver.model.errors import HardwareError, InvalidValue
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.directory import CdiDirectory
 from dra_driver.node.cdi.spec import Injection, read_record, render
-from dra_driver.node.checkpoint.ledger import PreparedClaim, State
+from dra_driver.node.checkpoint.ledger import ClaimState, PreparedClaim
 from dra_driver.node.checkpoint.records import PreparedDevices
 from dra_driver.node.claims.failures import attribute_to
 from dra_driver.node.ports import Hardware
@@ -74,7 +74,7 @@ class CdiSpecs:
         except InvalidValue:
             logger.exception("the CDI file of %s cannot be read", uid)
             return None
-        return PreparedClaim(owner, State.PREPARE_COMPLETED, devices, ())
+        return PreparedClaim(owner, ClaimState.PREPARE_COMPLETED, devices, ())
 
     def uids(self) -> frozenset[str]:
         """The UIDs of all owners with a file; needs no lock."""

@@ -17,7 +17,7 @@ from dra_driver.model.effects import NO_FAULTS, Effects
 from dra_driver.model.errors import InvalidValue, JournalError
 from dra_driver.node.checkpoint import frames
 from dra_driver.node.checkpoint.ledger import Ledger
-from dra_driver.node.checkpoint.logfile import LogFile
+from dra_driver.node.checkpoint.logfile import JournalFile
 from dra_driver.node.checkpoint.records import (
     Record,
     counted_header,
@@ -64,7 +64,7 @@ class Journal:
         on_damaged: OnDamaged = lambda _damaged: None,
     ) -> None:
         """The file is compacted when it has `capacity` bytes."""
-        self._file = LogFile(directory, effects=effects, capacity=capacity)
+        self._file = JournalFile(directory, effects=effects, capacity=capacity)
         self._on_damaged = on_damaged
         self._ledger = Ledger()
         self._header: dict[str, Any] = {}

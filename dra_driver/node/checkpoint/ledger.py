@@ -18,7 +18,7 @@ from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.records import (
-    CardKind,
+    CardRecordKind,
     Kind,
     PreparedDevice,
     Record,
@@ -27,7 +27,7 @@ from dra_driver.node.checkpoint.records import (
 )
 
 
-class State(StrEnum):
+class ClaimState(StrEnum):
     """How far a claim is on this node."""
 
     PREPARE_STARTED = "intent"
@@ -35,7 +35,7 @@ class State(StrEnum):
     UNPREPARE_STARTED = "unpreparing"
 
 
-_STATES: Final = frozenset(state.value for state in State)
+_STATES: Final = frozenset(state.value for state in ClaimState)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class PreparedClaim:
     each known kind, and all of unknown kinds, which are preserved."""
 
     owner: Owner
-    state: State
+    state: ClaimState
     devices: tuple[PreparedDevice, ...]
     records: tuple[Mapping[str, Any], ...]
 
@@ -81,7 +81,7 @@ class Ledger:
         kept = held.records if held else ()
         if record.kind in _STATES:
             kept = tuple(raw for raw in kept if raw["kind"] != record.kind)
-            state = State(record.kind)
+            state = ClaimState(record.kind)
             held = PreparedClaim(record.owner, state, record.devices, (*kept, record.raw))
         elif held is not None:
             held = replace(held, records=(*kept, record.raw))
@@ -101,10 +101,10 @@ class Ledger:
                 divided |= _divided_by(read(raw))
                 yield raw
         for card in sorted(self.switched):
-            yield card_record(CardKind.DRS_ON, card).raw
+            yield card_record(CardRecordKind.DRS_ON, card).raw
         # An earlier record of an owner may name a card that the owner has no more.
         for card in sorted(divided - self.switched):
-            yield card_record(CardKind.DRS_OFF, card).raw
+            yield card_record(CardRecordKind.DRS_OFF, card).raw
         yield from self.unknown
 
     def holders_of(self, card: PciAddress) -> tuple[tuple[PreparedClaim, PreparedDevice], ...]:
@@ -174,7 +174,7 @@ class Ledger:
         ]
 
     def _apply_to_card(self, kind: str, card: PciAddress) -> Ledger:
-        if kind == CardKind.DRS_ON:
+        if kind == CardRecordKind.DRS_ON:
             return replace(self, switched=self.switched | {card})
         return replace(self, switched=self.switched - {card})
 

@@ -25,7 +25,7 @@ _CREATE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
 _NO_FILE: Final = (-1, -1)  # no file's device and inode
 
 
-class LogFile:
+class JournalFile:
     """The files ``journal`` and ``journal.lock`` in a directory.
 
     All methods but `sync` and `close` are called with `locked` held, and raise JournalError. After

@@ -38,7 +38,7 @@ class Kind(StrEnum):
     FORGOTTEN = "forgotten"
 
 
-class CardKind(StrEnum):
+class CardRecordKind(StrEnum):
     """Records of cards: the driver switched DRS mode on, or off.
 
     A claim's record with a DRS device also means that it is on; this one is for a card without
@@ -130,7 +130,7 @@ PreparedDevices = tuple[PreparedDevice, ...]
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record. ``kind`` is a `Kind`, a `CardKind`, or the kind that a newer version wrote;
+    """One record. ``kind`` is a `Kind`, a `CardRecordKind`, or the kind that a newer version wrote;
     ``raw`` is the JSON object with all fields."""
 
     kind: str
@@ -160,7 +160,7 @@ def record(kind: Kind, owner: Owner, devices: tuple[PreparedDevice, ...]) -> Rec
     return Record(kind, owner, devices, raw)
 
 
-def card_record(kind: CardKind, card: PciAddress) -> Record:
+def card_record(kind: CardRecordKind, card: PciAddress) -> Record:
     """A new record of a card."""
     return Record(kind, None, (), {"kind": kind.value, "card": str(card)}, card)
 
@@ -206,12 +206,12 @@ def read(raw: Mapping[str, Any]) -> Record:
     preserved without a meaning."""
     kind = str(raw.get("kind", ""))
     try:
-        if kind in set(CardKind):
+        if kind in set(CardRecordKind):
             return Record(kind, None, (), raw, PciAddress.parse(raw["card"]))
         owner = _owner_in(raw)
         devices = tuple(_device_in(device) for device in raw.get("holds", ()))
     except (KeyError, TypeError, ValueError, AttributeError, GcuError):
-        known = {*Kind, *CardKind}
+        known = {*Kind, *CardRecordKind}
         return Record("" if kind in known else kind, None, (), raw)
     return Record(kind, owner, devices, raw)
 

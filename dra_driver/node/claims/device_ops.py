@@ -18,7 +18,7 @@ from dra_driver.model.names import TAINT_FOREIGN
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.records import (
-    CardKind,
+    CardRecordKind,
     Kind,
     PreparedDevice,
     PreparedDevices,
@@ -139,7 +139,7 @@ class DeviceOps:
     def disable_drs(self, card: PciAddress) -> None:
         """Switch a card's DRS mode off, and record it."""
         if self._modes[Mode.DRS].reset(card):
-            self._journal.write(card_record(CardKind.DRS_OFF, card))
+            self._journal.write(card_record(CardRecordKind.DRS_OFF, card))
 
     def _try_reset(self, card: PciAddress) -> bool:
         try:

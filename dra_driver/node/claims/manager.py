@@ -21,7 +21,7 @@ from dra_driver.node.cdi.directory import CdiDirectory
 from dra_driver.node.cdi.files import CdiSpecs, visible_cards
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim, State
+from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
 from dra_driver.node.checkpoint.records import (
     Kind,
     PreparedDevice,
@@ -136,7 +136,7 @@ class PreparedClaimManager:
         Returns its devices. Raises Refused where it is not prepared any more.
         """
         with self._locked(owner.uid) as held:
-            if held is None or held.state is not State.PREPARE_COMPLETED:
+            if held is None or held.state is not ClaimState.PREPARE_COMPLETED:
                 raise Refused(f"{owner.title} is being unprepared", remedy="the kubelet retries")
             self._restore.restore(self._recorded(held), is_requested=True)
             return held.devices
@@ -178,7 +178,7 @@ class PreparedClaimManager:
             if has_only_aliases(held):
                 self._specs.remove(owner.uid)  # administrative access leaves nothing else
                 return Outcome.UNCHANGED
-            if held.state is State.PREPARE_COMPLETED:
+            if held.state is ClaimState.PREPARE_COMPLETED:
                 if not held.records:
                     self._restore.restore(self._recorded(held))
                     return Outcome.FINISHED
@@ -186,7 +186,7 @@ class PreparedClaimManager:
             self._release.release(held)
             if isinstance(held.owner, Orphan):
                 self._failures.on_unprepared(held.owner, held.devices)
-            is_prepare = held.state is State.PREPARE_STARTED
+            is_prepare = held.state is ClaimState.PREPARE_STARTED
             return Outcome.ROLLED_BACK if is_prepare else Outcome.FINISHED
 
     def adopt_from_cdi(self, uid: str) -> Outcome:
@@ -241,7 +241,7 @@ class PreparedClaimManager:
     def _may_be_prepared(self, held: PreparedClaim) -> bool:
         """Whether the record that ended a prepare may be lost: then the CDI file proves that it
         ended, and has more than the intent has."""
-        return held.state is State.PREPARE_STARTED and not self._journal.is_complete
+        return held.state is ClaimState.PREPARE_STARTED and not self._journal.is_complete
 
     def _recorded(self, held: PreparedClaim) -> PreparedClaim:
         """Write a record of a claim that has none; raises Refused where another owner holds its

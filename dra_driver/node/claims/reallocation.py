@@ -17,7 +17,7 @@ from typing import Any
 
 from dra_driver.model.claims.claim import ClaimRef, results
 from dra_driver.model.claims.owner import Owner
-from dra_driver.node.checkpoint.ledger import PreparedClaim, State
+from dra_driver.node.checkpoint.ledger import ClaimState, PreparedClaim
 from dra_driver.node.checkpoint.records import PreparedDevice, PreparedDevices
 
 
@@ -32,7 +32,7 @@ def is_reallocated(claim: Mapping[str, Any], held: PreparedClaim) -> bool:
 
 def is_prepared_with(owner: Owner, held: PreparedClaim, wanted: PreparedDevices) -> bool:
     """Whether the owner is prepared with the `wanted` devices."""
-    if held.state is not State.PREPARE_COMPLETED:
+    if held.state is not ClaimState.PREPARE_COMPLETED:
         return False
     # The UID of a container's allocation is made of its devices.
     return not isinstance(owner, ClaimRef) or set(map(_key, held.devices)) == set(map(_key, wanted))
@@ -82,12 +82,14 @@ def has_same_names(one: Iterable[PreparedDevice], other: Iterable[PreparedDevice
 
 def has_only_aliases(held: PreparedClaim) -> bool:
     """Whether the claim was released, and only its names are still recorded."""
-    return held.state is State.UNPREPARE_STARTED and not held.cards and has_aliases(held.devices)
+    return (
+        held.state is ClaimState.UNPREPARE_STARTED and not held.cards and has_aliases(held.devices)
+    )
 
 
 def _known_names(held: PreparedClaim, device: PreparedDevice) -> tuple[str, ...]:
     """The names that the kubelet knows: of a device that was in an answer, and all aliases."""
-    is_answered = held.state is not State.PREPARE_STARTED and not has_only_aliases(held)
+    is_answered = held.state is not ClaimState.PREPARE_STARTED and not has_only_aliases(held)
     own = (device.cdi_name,) if is_answered else ()
     return tuple(dict.fromkeys((*device.cdi_aliases, *own)))
 

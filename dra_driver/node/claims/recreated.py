@@ -12,7 +12,7 @@ from typing import Protocol
 from dra_driver.model.claims.owner import Owner
 from dra_driver.model.instance import Instance
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.checkpoint.ledger import PreparedClaim, State
+from dra_driver.node.checkpoint.ledger import ClaimState, PreparedClaim
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def recreated_instances(
     before: PreparedClaim, after: PreparedClaim | None
 ) -> tuple[RecreatedInstance, ...]:
     """The instances that differ between two states of one prepared claim."""
-    if after is None or not before.state is after.state is State.PREPARE_COMPLETED:
+    if after is None or not before.state is after.state is ClaimState.PREPARE_COMPLETED:
         return ()
     return tuple(
         RecreatedInstance(after.owner, new.card, old.instance, new.instance)

@@ -11,8 +11,8 @@ from dra_driver.model.errors import HardwareError
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.files import CdiSpecs
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.checkpoint.ledger import PreparedClaim, State
-from dra_driver.node.checkpoint.records import CardKind, Kind, card_record, record
+from dra_driver.node.checkpoint.ledger import ClaimState, PreparedClaim
+from dra_driver.node.checkpoint.records import CardRecordKind, Kind, card_record, record
 from dra_driver.node.claims.device_ops import DeviceOps, Undestroyed
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
 from dra_driver.node.claims.orphans import cards_with_orphans, orphan_records
@@ -68,7 +68,7 @@ class Release:
         self._forget(held)
 
     def _begin(self, held: PreparedClaim) -> None:
-        if held.state is not State.UNPREPARE_STARTED:
+        if held.state is not ClaimState.UNPREPARE_STARTED:
             self.journal.write(record(Kind.UNPREPARE_STARTED, held.owner, held.devices))
 
     def _destroy(self, held: PreparedClaim) -> Undestroyed:
@@ -96,7 +96,7 @@ class Release:
         with the record of an orphan."""
         lost = {device.card for device, _ in undestroyed}
         out = self.device_ops.leave_drs(held.owner, held.cards - lost)
-        off = [card_record(CardKind.DRS_OFF, card) for card in out]
+        off = [card_record(CardRecordKind.DRS_OFF, card) for card in out]
         end = record(Kind.FORGOTTEN, held.owner, ())
         if has_aliases(held.devices) and not drop_aliases:
             end = record(Kind.UNPREPARE_STARTED, held.owner, without_devices(held.devices))

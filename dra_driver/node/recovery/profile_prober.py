@@ -17,7 +17,7 @@ from dra_driver.model.card import Card, Virtualization
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.checkpoint.records import CardKind, card_record
+from dra_driver.node.checkpoint.records import CardRecordKind, card_record
 from dra_driver.node.locks import Locks
 
 logger = logging.getLogger(__name__)
@@ -99,7 +99,7 @@ class ProfileProber:
         listed = self.drs.instances(address)
         if listed:
             raise Refused(f"card {address} has DRS instances of somebody else")
-        self.journal.write(card_record(CardKind.DRS_ON, address))
+        self.journal.write(card_record(CardRecordKind.DRS_ON, address))
         failure: GcuError | None = None
         try:
             self.drs.switch_on(address)
@@ -108,6 +108,6 @@ class ProfileProber:
             failure = error
         # If this fails, the record stays, and the next reconciliation switches DRS mode off.
         self.drs.switch_off(address)
-        self.journal.write(card_record(CardKind.DRS_OFF, address))
+        self.journal.write(card_record(CardRecordKind.DRS_OFF, address))
         if failure is not None:
             raise failure

@@ -22,8 +22,8 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FOREIGN
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.checkpoint.ledger import Ledger, State
-from dra_driver.node.checkpoint.records import CardKind, card_record
+from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
+from dra_driver.node.checkpoint.records import CardRecordKind, card_record
 from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.node.claims.restore import Outcome
 from dra_driver.node.locks import Locks
@@ -46,7 +46,7 @@ class Findings(Report):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reconciler:
+class NodeReconciler:
     """May run during calls of the kubelet, and in two agents at once: all take the same locks.
     Never destroys an instance unless the journal proves that it is this driver's."""
 
@@ -65,7 +65,7 @@ class Reconciler:
         findings = Findings()
         findings.adopt_unrecorded(self.claim_manager)
         for uid, held in self.journal.snapshot().claims.items():
-            if held.state is not State.PREPARE_COMPLETED:
+            if held.state is not ClaimState.PREPARE_COMPLETED:
                 self._recover(findings, uid, examine=True)
         missing: set[str] = set()
         for card in cards:
@@ -77,7 +77,7 @@ class Reconciler:
                 logger.warning("card %s could not be examined: %s", card.address, error)
                 findings.unknown[card.address] = error
         for uid, held in self.journal.snapshot().claims.items():
-            if held.state is State.PREPARE_COMPLETED:
+            if held.state is ClaimState.PREPARE_COMPLETED:
                 self._recover(findings, uid, examine=uid in missing)
         return findings
 
@@ -87,7 +87,7 @@ class Reconciler:
             return
         asked = {device.card for device in held.devices if device.mode is Mode.DRS}
         silent = [findings.unknown[card] for card in asked & findings.unknown.keys()]
-        if silent and held.state is not State.PREPARE_COMPLETED:
+        if silent and held.state is not ClaimState.PREPARE_COMPLETED:
             self._failed(findings, held.owner, silent[0])
             return
         try:
@@ -129,14 +129,14 @@ class Reconciler:
                     text = "somebody switched DRS mode on; switch it off to let the card be used"
                     findings.foreign[address] = Problem(TAINT_FOREIGN, "", text)
                     return
-                self.journal.write(card_record(CardKind.DRS_ON, address))
+                self.journal.write(card_record(CardRecordKind.DRS_ON, address))
         self.claim_manager.disable_drs(address)
 
 
 def _unfinished(ledger: Ledger, card: PciAddress) -> bool:
     """Whether a claim may have an instance on the card that its record does not name."""
     return any(
-        held.state is not State.PREPARE_COMPLETED or device.instance is None
+        held.state is not ClaimState.PREPARE_COMPLETED or device.instance is None
         for held, device in ledger.holders_of(card)
         if device.mode is Mode.DRS
     )

@@ -19,7 +19,7 @@ from typing import Any, Final
 from dra_driver.kube.errors import NotFound
 from dra_driver.model.claims.claim import ClaimRef, Object, reserved_for
 from dra_driver.model.errors import GcuError
-from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim, State
+from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
 
 # More than these are not read: the one pod costs less.
 _MOST_READ: Final = 3
@@ -61,7 +61,7 @@ def _others(
         ref = held.owner
         if (
             not isinstance(ref, ClaimRef)
-            or held.state is not State.PREPARE_COMPLETED
+            or held.state is not ClaimState.PREPARE_COMPLETED
             or uid in refs
         ):
             continue

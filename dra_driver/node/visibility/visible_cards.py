@@ -16,7 +16,7 @@ from dra_driver.model.claims.claim import ClaimRef, Object, claim_names
 from dra_driver.model.claims.usage_sets import UsageSet, Use, usage_sets
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.mode import Mode
-from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim, State
+from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
 from dra_driver.node.checkpoint.records import PreparedDevice, PreparedDevices
 from dra_driver.node.ports import ObjectReader
 from dra_driver.node.visibility.other_claims import may_use_others
@@ -26,7 +26,7 @@ _REMEDY: Final = "use the same claims together in every pod that shares one of t
 
 
 @dataclass(slots=True)
-class Call:
+class PrepareCall:
     """The claims of one call; every key is a UID.
 
     ``planned`` are to be prepared (``visible_cards`` still empty), ``objects`` are their API
@@ -43,7 +43,7 @@ class Call:
 
 
 def resolve_visible_cards(
-    call: Call, reader: ObjectReader, ledger: Ledger, node: str
+    call: PrepareCall, reader: ObjectReader, ledger: Ledger, node: str
 ) -> dict[str, PreparedDevices]:
     """The planned devices with their `visible_cards`; claims for which that fails go to `failed`.
 
@@ -89,19 +89,19 @@ def _agreed(
     return answers[0]
 
 
-def _may_use_others(call: Call, ledger: Ledger) -> bool:
+def _may_use_others(call: PrepareCall, ledger: Ledger) -> bool:
     [claim] = call.objects.values()
     return may_use_others(ledger, call.refs, claim, call.others)
 
 
-def _alone(call: Call) -> dict[str, PreparedDevices]:
+def _alone(call: PrepareCall) -> dict[str, PreparedDevices]:
     """All planned devices are used together, and no others."""
     for devices in call.planned.values():
         _check_instances(devices)
     return {uid: _together(devices) for uid, devices in call.planned.items()}
 
 
-def _unknown_pod(call: Call, node: str) -> Refused:
+def _unknown_pod(call: PrepareCall, node: str) -> Refused:
     names = ", ".join(sorted(ref.name for ref in call.refs.values()))
     namespaces = ", ".join(sorted({ref.namespace for ref in call.refs.values()}))
     return Refused(
@@ -111,7 +111,9 @@ def _unknown_pod(call: Call, node: str) -> Refused:
     )
 
 
-def _for_pod(call: Call, pod: Object, ledger: Ledger) -> dict[str, PreparedDevices | GcuError]:
+def _for_pod(
+    call: PrepareCall, pod: Object, ledger: Ledger
+) -> dict[str, PreparedDevices | GcuError]:
     """The devices of each planned claim with the cards that the pod's containers see, or its error.
     Raises Refused if the containers break the rule."""
     failed = dict(call.failed)
@@ -144,7 +146,9 @@ class _Uses:
     failed: Mapping[str, GcuError]
 
     @classmethod
-    def of(cls, call: Call, pod: Object, ledger: Ledger, failed: Mapping[str, GcuError]) -> _Uses:
+    def of(
+        cls, call: PrepareCall, pod: Object, ledger: Ledger, failed: Mapping[str, GcuError]
+    ) -> _Uses:
         namespace = pod["metadata"].get("namespace", "")
         by_name = {ref.name: uid for uid, ref in call.refs.items()}
         held = dict(call.held)
@@ -154,7 +158,7 @@ class _Uses:
             if claim and uid is None:
                 # It was prepared for another pod, so the kubelet leaves it out of the call.
                 for prepared in ledger.claims_named(namespace, claim):
-                    if prepared.state is State.PREPARE_COMPLETED:
+                    if prepared.state is ClaimState.PREPARE_COMPLETED:
                         uid = prepared.owner.uid
                         held[uid] = prepared
             if uid is not None:

@@ -16,7 +16,7 @@ from typing import Final
 
 from dra_driver.selector.checker.literals import LITERAL_TYPES, check_literals
 from dra_driver.selector.errors import RefusedError
-from dra_driver.selector.interpreter.budget import NODE, Budget
+from dra_driver.selector.interpreter.budget import NODE, CostBudget
 from dra_driver.selector.library import LIBRARY
 from dra_driver.selector.library.overload import Overload
 from dra_driver.selector.parser import syntax
@@ -50,7 +50,7 @@ Overloads = Mapping[int, Overload]
 """By the id() of a call's node, which lives as long as the tree."""
 
 
-def check(node: Node, budget: Budget) -> Overloads:
+def check(node: Node, budget: CostBudget) -> Overloads:
     """The overloads of the calls that can only mean one. Raises RefusedError unless the expression
     is a bool, or may be one, of the device, and where `budget` does not suffice."""
     checker = _Checker(budget)
@@ -62,7 +62,7 @@ def check(node: Node, budget: Budget) -> Overloads:
 
 
 class _Checker:
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: CostBudget) -> None:
         self._budget = budget
         self.overloads: dict[int, Overload] = {}
         self._types = Unifier()

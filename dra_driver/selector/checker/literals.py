@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from dra_driver.selector.errors import EvaluationError, RefusedError
-from dra_driver.selector.interpreter.budget import Budget
+from dra_driver.selector.interpreter.budget import CostBudget
 from dra_driver.selector.library import LIBRARY
 from dra_driver.selector.library.formatting import SHOWN, clauses
 from dra_driver.selector.library.regex import PATTERN_METHODS, compiled
@@ -31,7 +31,7 @@ _CONVERSIONS: Final = frozenset(
 
 
 def check_literals(
-    call: syntax.Call, operands: tuple[Node, ...], kind: Callable[[Node], Type], budget: Budget
+    call: syntax.Call, operands: tuple[Node, ...], kind: Callable[[Node], Type], budget: CostBudget
 ) -> None:
     """Raise RefusedError for a literal that the function can do nothing with. The number and the
     types of the operands have been checked; `kind` tells the type of a node below. `budget` pays

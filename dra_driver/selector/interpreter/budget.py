@@ -14,7 +14,7 @@ NODE: Final = 10  # what it costs to build, to check or to compile one node of a
 _STRIDE: Final = 500  # steps between two looks at the allowance; about a quarter of a millisecond
 
 
-class Budget:
+class CostBudget:
     """Counts down from a limit in cel-go's spirit: one for each step, and the size of what a call
     is given. A character counts one here and a tenth there, so that memory is bounded too.
 

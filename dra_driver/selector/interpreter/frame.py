@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dra_driver.selector.interpreter.budget import Budget
+from dra_driver.selector.interpreter.budget import CostBudget
 from dra_driver.selector.values import Value
 
 
@@ -13,7 +13,7 @@ from dra_driver.selector.values import Value
 class Frame:
     """What the evaluation may still cost, and the values of its variables."""
 
-    budget: Budget
+    budget: CostBudget
     variables: list[Value]
 
 

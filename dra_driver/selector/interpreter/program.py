@@ -11,13 +11,13 @@ from typing import Final
 
 from dra_driver.selector.checker.checker import Overloads
 from dra_driver.selector.errors import EvaluationError
-from dra_driver.selector.interpreter.budget import NODE, Budget
+from dra_driver.selector.interpreter.budget import NODE, CostBudget
 from dra_driver.selector.interpreter.collections import list_literal, map_literal
 from dra_driver.selector.interpreter.comprehensions import comprehension
 from dra_driver.selector.interpreter.dispatch import caller
 from dra_driver.selector.interpreter.frame import Frame, Run
 from dra_driver.selector.interpreter.selections import (
-    Step,
+    SelectionStep,
     either,
     optional_map,
     or_value,
@@ -33,7 +33,7 @@ from dra_driver.selector.parser.syntax import Node
 from dra_driver.selector.values import Value, no_overload
 
 Scope = Mapping[str, Run]
-Finish = Callable[[Run, Sequence[Step]], Run]
+Finish = Callable[[Run, Sequence[SelectionStep]], Run]
 
 _EMPTY: Final = syntax.ListOf(())
 _INDEXES: Final = frozenset({"_[_]", "_[?_]"})
@@ -47,13 +47,13 @@ class Program:
     run: Run
     variables: int
 
-    def evaluate(self, device: Value, budget: Budget) -> Value:
+    def evaluate(self, device: Value, budget: CostBudget) -> Value:
         """Raises EvaluationError for CEL's runtime errors, RefusedError where the budget is used
         up or something is read that is not known here."""
         return self.run(Frame(budget, [device, *[None] * (self.variables - 1)]))
 
 
-def compile_program(node: Node, overloads: Overloads, budget: Budget) -> Program:
+def compile_program(node: Node, overloads: Overloads, budget: CostBudget) -> Program:
     """`overloads` are what the checker has found for the node. Raises RefusedError where `budget`
     does not suffice."""
     compiler = _Compiler(overloads, budget)
@@ -62,7 +62,7 @@ def compile_program(node: Node, overloads: Overloads, budget: Budget) -> Program
 
 
 class _Compiler:
-    def __init__(self, overloads: Overloads, budget: Budget) -> None:
+    def __init__(self, overloads: Overloads, budget: CostBudget) -> None:
         self._budget = budget
         self.variables = 1
         self._overloads = overloads
@@ -81,11 +81,15 @@ class _Compiler:
 
     def _select(self, node: syntax.Select, scope: Scope) -> Run:
         if node.test:
-            return self._selection(node.operand, scope, presence, [Step(node.field)])
+            return self._selection(node.operand, scope, presence, [SelectionStep(node.field)])
         return self._selection(node, scope)
 
     def _selection(
-        self, node: Node, scope: Scope, finish: Finish = selection, after: Sequence[Step] = ()
+        self,
+        node: Node,
+        scope: Scope,
+        finish: Finish = selection,
+        after: Sequence[SelectionStep] = (),
     ) -> Run:
         """The node with the steps `after` it; each branch of a ``?:`` gets them all, as upstream
         plans it."""
@@ -93,9 +97,9 @@ class _Compiler:
         while True:
             match node:
                 case syntax.Select(operand, field, test=False):
-                    steps.insert(0, Step(field, optional=node.optional))
+                    steps.insert(0, SelectionStep(field, optional=node.optional))
                 case syntax.Call(name, None, (operand, key)) if name in _INDEXES:
-                    steps.insert(0, Step("", self.run(key, scope), name == "_[?_]"))
+                    steps.insert(0, SelectionStep("", self.run(key, scope), name == "_[?_]"))
                 case syntax.Conditional(condition, then, otherwise):
                     return _conditional(
                         self.run(condition, scope),

@@ -16,7 +16,7 @@ from dra_driver.selector.values import NOTHING, Optional, Value, no_overload
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SelectionStep:
     """One selection: of the `field`, or of what the `key` evaluates to."""
 
     field: str
@@ -32,7 +32,7 @@ def variable(slot: int) -> Run:
     return read
 
 
-def selection(operand: Run, steps: Sequence[Step]) -> Run:
+def selection(operand: Run, steps: Sequence[SelectionStep]) -> Run:
     """The operand with all steps done; an optional value if it or a step is optional."""
 
     def read(frame: Frame) -> Value:
@@ -47,7 +47,7 @@ def selection(operand: Run, steps: Sequence[Step]) -> Run:
     return select if steps else read
 
 
-def presence(operand: Run, steps: Sequence[Step]) -> Run:
+def presence(operand: Run, steps: Sequence[SelectionStep]) -> Run:
     """``has()`` of the field of the last step."""
     *before, last = steps
 
@@ -59,7 +59,9 @@ def presence(operand: Run, steps: Sequence[Step]) -> Run:
     return test
 
 
-def _follow(frame: Frame, operand: Run, steps: Sequence[Step]) -> tuple[Value, bool | None]:
+def _follow(
+    frame: Frame, operand: Run, steps: Sequence[SelectionStep]
+) -> tuple[Value, bool | None]:
     """What the steps lead to, and where it is optional whether there is anything."""
     frame.budget.spend(len(steps))
     value = operand(frame)

@@ -17,7 +17,7 @@ from typing import Any, Final
 import re2
 
 from dra_driver.selector.errors import EvaluationError, RefusedError
-from dra_driver.selector.interpreter.budget import Budget
+from dra_driver.selector.interpreter.budget import CostBudget
 from dra_driver.selector.library.overload import Library, Overload
 from dra_driver.selector.types import BOOL, INT, STRING, list_of
 
@@ -39,7 +39,7 @@ class Pattern:
     regexp: Any
     factor: int
 
-    def pay(self, budget: Budget, length: int) -> None:
+    def pay(self, budget: CostBudget, length: int) -> None:
         """Before a search through so many characters. Raises RefusedError."""
         cost = length * self.factor
         if cost > _SEARCH:
@@ -48,7 +48,7 @@ class Pattern:
         budget.check()
 
 
-def compiled(budget: Budget, pattern: str) -> Pattern:
+def compiled(budget: CostBudget, pattern: str) -> Pattern:
     """Raises EvaluationError where the text is no pattern, RefusedError where it is too large.
     An expression pays once for a pattern, whoever compiled it before."""
     if len(pattern) > _LONGEST:
@@ -88,14 +88,14 @@ def _shown(pattern: str) -> str:
     return repr(pattern if len(pattern) <= _SHOWN else f"{pattern[:_SHOWN]}…")
 
 
-def matches(budget: Budget, text: str, pattern: str) -> bool:
+def matches(budget: CostBudget, text: str, pattern: str) -> bool:
     """Whether the pattern is found anywhere."""
     found = compiled(budget, pattern)
     found.pay(budget, len(text))
     return found.regexp.search(text) is not None
 
 
-def find(budget: Budget, text: str, pattern: str) -> str:
+def find(budget: CostBudget, text: str, pattern: str) -> str:
     """The first and longest-tried match; empty where there is none."""
     searched = compiled(budget, pattern)
     searched.pay(budget, len(text))
@@ -103,7 +103,7 @@ def find(budget: Budget, text: str, pattern: str) -> str:
     return "" if found is None else str(found.group())
 
 
-def find_all(budget: Budget, text: str, pattern: str, limit: int = -1) -> list[str]:
+def find_all(budget: CostBudget, text: str, pattern: str, limit: int = -1) -> list[str]:
     """At most `limit` matches, or all where it is negative; like Go, without an empty match right
     after another one."""
     searched = compiled(budget, pattern)

@@ -11,7 +11,7 @@ from typing import Final
 import lark
 
 from dra_driver.selector.errors import RefusedError
-from dra_driver.selector.interpreter.budget import NODE, Budget
+from dra_driver.selector.interpreter.budget import NODE, CostBudget
 from dra_driver.selector.library import LIBRARY
 from dra_driver.selector.parser import syntax
 from dra_driver.selector.parser.literals import number
@@ -55,7 +55,7 @@ _RESERVED: Final = _KEYWORDS | {
 }  # fmt: skip
 
 
-def build(parsed: Parsed, budget: Budget) -> Node:
+def build(parsed: Parsed, budget: CostBudget) -> Node:
     """Raises RefusedError for what has no meaning here, and where `budget` does not suffice."""
     builder = _Builder(parsed, budget)
     node = builder.node(parsed.tree, 0)
@@ -65,7 +65,7 @@ def build(parsed: Parsed, budget: Budget) -> Node:
 
 
 class _Builder:
-    def __init__(self, parsed: Parsed, budget: Budget) -> None:
+    def __init__(self, parsed: Parsed, budget: CostBudget) -> None:
         self._budget = budget
         self.optionals = set(parsed.optionals)  # those that no node has taken yet
         self._text = parsed.text

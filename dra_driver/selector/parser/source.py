@@ -20,7 +20,7 @@ import lark
 from celpy.celparser import CELParser
 
 from dra_driver.selector.errors import RefusedError
-from dra_driver.selector.interpreter.budget import Budget
+from dra_driver.selector.interpreter.budget import CostBudget
 from dra_driver.selector.parser.literals import quoted
 from dra_driver.selector.values import Value
 
@@ -56,7 +56,7 @@ class Parsed:
     optionals: frozenset[int]
 
 
-def parse(text: str, budget: Budget) -> Parsed:
+def parse(text: str, budget: CostBudget) -> Parsed:
     """Raises RefusedError for a text that is too long or not CEL, and where `budget` does not
     suffice."""
     try:
@@ -74,7 +74,7 @@ def parse(text: str, budget: Budget) -> Parsed:
         raise RefusedError(f"syntax error at line {error.line}, column {error.column}") from error
 
 
-def _tree(masked: str, budget: Budget) -> Tree:
+def _tree(masked: str, budget: CostBudget) -> Tree:
     """Token by token, so that the deadline of a decision is seen between two of them."""
     parsing, last = _parser().parse_interactive(masked), None
     for token in parsing.iter_parse():

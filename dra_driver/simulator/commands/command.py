@@ -41,7 +41,7 @@ class UsageError(GcuError):
     """The arguments make no command."""
 
 
-class Command(NamedTuple):
+class ParsedCall(NamedTuple):
     """A parsed call. `number` is the profile id of a create, the instance id of a destroy."""
 
     name: str
@@ -54,19 +54,19 @@ class Command(NamedTuple):
         return self.name in _MUTATING
 
 
-def parse(argv: Sequence[str]) -> Command:
+def parse(argv: Sequence[str]) -> ParsedCall:
     """Raise UsageError for everything that the table in `USAGE` does not have."""
     words = list(argv)
     index = _take_index(words)
     match words:
         case [] if index is None:
-            return Command("summary")
+            return ParsedCall("summary")
         case ["-L"]:
-            return Command("list", index)
+            return ParsedCall("list", index)
         case ["-q"]:
-            return Command("query", index)
+            return ParsedCall("query", index)
         case ["-q", "--json-format"] | ["--json-format", "-q"]:
-            return Command("query", index, json=True)
+            return ParsedCall("query", index, json=True)
         case ["--drs", *drs] if index is not None:
             return _drs(drs, index)
     raise UsageError(f"unknown arguments: {' '.join(argv)}")
@@ -83,16 +83,16 @@ def _take_index(words: list[str]) -> int | None:
     return index
 
 
-def _drs(words: list[str], index: int) -> Command:
+def _drs(words: list[str], index: int) -> ParsedCall:
     match words:
         case ["on" | "off" as switch]:
-            return Command(f"drs-{switch}", index)
+            return ParsedCall(f"drs-{switch}", index)
         case ["--list-profile" | "--list-instance" as what]:
-            return Command(what.removeprefix("--"), index)
+            return ParsedCall(what.removeprefix("--"), index)
         case ["--create-instance", profile]:
-            return Command("create-instance", index, _number(profile, "a profile id"))
+            return ParsedCall("create-instance", index, _number(profile, "a profile id"))
         case ["--destroy-instance", instance]:
-            return Command("destroy-instance", index, _number(instance, "an instance id"))
+            return ParsedCall("destroy-instance", index, _number(instance, "an instance id"))
     raise UsageError(f"unknown arguments: --drs {' '.join(words)}")
 
 

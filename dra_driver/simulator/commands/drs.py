@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 
 from dra_driver.model.errors import GcuError
-from dra_driver.simulator.state import Card, Instance, Profile
+from dra_driver.simulator.state import CardState, InstanceState, ProfileRow
 
 
 class DrsRefused(GcuError):
     """The card refuses what was asked of its DRS mode."""
 
 
-def switch_on(card: Card) -> Card:
+def switch_on(card: CardState) -> CardState:
     """The card in DRS mode; the same card when it was already."""
     if not card.drs:
         raise DrsRefused(f"GCU {card.efsmi_index} does not support DRS")
@@ -24,7 +24,7 @@ def switch_on(card: Card) -> Card:
     return card._replace(virtualization="DRS")
 
 
-def switch_off(card: Card) -> Card:
+def switch_off(card: CardState) -> CardState:
     """The card out of DRS mode; the same card when it was already."""
     if card.instances:
         raise DrsRefused(f"GCU {card.efsmi_index} still has {len(card.instances)} DRS instances")
@@ -33,14 +33,16 @@ def switch_off(card: Card) -> Card:
     return card._replace(virtualization="Disable")
 
 
-def profiles(card: Card) -> tuple[Profile, ...]:
+def profiles(card: CardState) -> tuple[ProfileRow, ...]:
     """The card's profiles. Raise DrsRefused unless it is in DRS mode."""
     if card.virtualization != "DRS":
         raise DrsRefused(f"DRS of GCU {card.efsmi_index} is off")
     return card.form.profiles
 
 
-def create(card: Card, profile_id: int, *, placement: str, ids: str) -> tuple[Card, Instance]:
+def create(
+    card: CardState, profile_id: int, *, placement: str, ids: str
+) -> tuple[CardState, InstanceState]:
     """The card with one instance more, and that instance.
 
     Raise DrsRefused when DRS is off, there is no such profile, or no room for it.
@@ -51,13 +53,13 @@ def create(card: Card, profile_id: int, *, placement: str, ids: str) -> tuple[Ca
     slots = place(found[0].size, taken(card), card.form.slots, placement)
     if slots is None:
         raise DrsRefused(f"GCU {card.efsmi_index} has no room for {found[0].name}")
-    instance = Instance(_free_id(card, ids), found[0].name, new_uuid(), slots)
+    instance = InstanceState(_free_id(card, ids), found[0].name, new_uuid(), slots)
     instances = tuple(sorted((*card.instances, instance), key=lambda one: one.id))
     next_id = max(card.next_instance_id, instance.id + 1)
     return card._replace(instances=instances, next_instance_id=next_id), instance
 
 
-def destroy(card: Card, instance_id: int) -> Card:
+def destroy(card: CardState, instance_id: int) -> CardState:
     """The card without that instance. Raise DrsRefused when it has none with that id."""
     left = tuple(instance for instance in card.instances if instance.id != instance_id)
     if len(left) == len(card.instances):
@@ -65,7 +67,7 @@ def destroy(card: Card, instance_id: int) -> Card:
     return card._replace(instances=left)
 
 
-def taken(card: Card) -> frozenset[int]:
+def taken(card: CardState) -> frozenset[int]:
     """The slots of the card that instances occupy."""
     return frozenset(slot for instance in card.instances for slot in instance.slots)
 
@@ -95,7 +97,7 @@ def new_uuid() -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-def _free_id(card: Card, rule: str) -> int:
+def _free_id(card: CardState, rule: str) -> int:
     # A real S60 was seen with its first instance as number 1.
     if rule == "increasing":
         return card.next_instance_id

@@ -8,12 +8,12 @@ from typing import Final, NamedTuple
 from dra_driver.model.errors import GcuError
 from dra_driver.simulator import faults
 from dra_driver.simulator.commands import drs
-from dra_driver.simulator.commands.command import Command, UsageError
+from dra_driver.simulator.commands.command import ParsedCall, UsageError
 from dra_driver.simulator.commands.layout.cards import card_list
 from dra_driver.simulator.commands.layout.drs import instance_list, profile_list
 from dra_driver.simulator.commands.layout.query import query_json, query_text
 from dra_driver.simulator.commands.layout.summary import summary
-from dra_driver.simulator.state import Card, Fault, Machine
+from dra_driver.simulator.state import CardState, Fault, MachineState
 
 GARBAGE: Final = b"\x1b[2J\x00\xff\xfe|| ..: \xe2\x84 0x7f GCU -- : : |\n\xc3\x28 {{{ \n"
 
@@ -30,14 +30,14 @@ _REFUSING: Final = (
 class Effect(NamedTuple):
     """The machine after a call, what the call prints, and what the record says about it."""
 
-    machine: Machine
+    machine: MachineState
     outcome: str
     out: bytes = b""
     error: str = ""
     exit_code: int = 0
 
 
-def card_of(machine: Machine, command: Command) -> Card | None:
+def card_of(machine: MachineState, command: ParsedCall) -> CardState | None:
     """The card that the command names by its index, None where it names none.
 
     Raise GcuError when no card that can be seen has that index.
@@ -50,7 +50,9 @@ def card_of(machine: Machine, command: Command) -> Card | None:
     raise GcuError(f"GCU {command.card_index} is not found")
 
 
-def perform(machine: Machine, command: Command, met: Mapping[str, Fault], now: float) -> Effect:
+def perform(
+    machine: MachineState, command: ParsedCall, met: Mapping[str, Fault], now: float
+) -> Effect:
     """The effect of the call when it meets the faults `met`, at `now` (seconds since the epoch).
 
     A refusal is an effect too: the machine unchanged, an error and an exit code.
@@ -73,7 +75,7 @@ def perform(machine: Machine, command: Command, met: Mapping[str, Fault], now: f
     return effect
 
 
-def _perform(machine: Machine, command: Command, *, lying: bool, now: float) -> Effect:
+def _perform(machine: MachineState, command: ParsedCall, *, lying: bool, now: float) -> Effect:
     if not machine.driver_loaded:
         raise GcuError("the enflame kernel driver is not loaded")
     card = card_of(machine, command)
@@ -90,7 +92,7 @@ def _perform(machine: Machine, command: Command, *, lying: bool, now: float) -> 
     return Effect(machine.with_card(changed), outcome, b"Done\n")
 
 
-def _read(machine: Machine, command: Command, card: Card | None, now: float) -> str:
+def _read(machine: MachineState, command: ParsedCall, card: CardState | None, now: float) -> str:
     tool, version = machine.efsmi, machine.driver_version
     cards = machine.present if card is None else (card,)
     if command.name == "list":
@@ -104,7 +106,7 @@ def _read(machine: Machine, command: Command, card: Card | None, now: float) -> 
     return query_json(tool, version, cards)
 
 
-def _change(machine: Machine, command: Command, card: Card) -> tuple[Card, str]:
+def _change(machine: MachineState, command: ParsedCall, card: CardState) -> tuple[CardState, str]:
     match command.name:
         case "drs-on":
             return drs.switch_on(card), "DRS is on"

@@ -10,7 +10,7 @@ from dra_driver.model.errors import GcuError, InvalidValue
 from dra_driver.simulator.commands import drs
 from dra_driver.simulator.description.catalog import Model, catalog
 from dra_driver.simulator.description.spec import CardSpec, FaultSpec, MachineSpec, ProfileTableSpec
-from dra_driver.simulator.state import Card, Efsmi, Fault, Form, Machine, Profile
+from dra_driver.simulator.state import CardState, EfsmiState, Fault, Form, MachineState, ProfileRow
 
 _Value = TypeVar("_Value")
 # Keys of a card that no two share, and the fields of the state that hold them.
@@ -23,7 +23,7 @@ _UNIQUE: Final = {
 }
 
 
-def first_state(spec: MachineSpec, *, identity: str = "") -> Machine:
+def first_state(spec: MachineSpec, *, identity: str = "") -> MachineState:
     """The machine as it is made. `identity` (the name of a node, say) makes the uuids and serials
     that the description leaves out differ between machines of one description.
 
@@ -36,11 +36,11 @@ def first_state(spec: MachineSpec, *, identity: str = "") -> Machine:
         for at, card in enumerate(spec.cards)
     )
     check_unique(cards)
-    machine = Machine(
+    machine = MachineState(
         driver_version=spec.driver_version,
         driver_loaded=True,
         driver_directory=spec.driver_directory,
-        efsmi=Efsmi(
+        efsmi=EfsmiState(
             **{("json" if key == "json_output" else key): value for key, value in spec.efsmi}
         ),
         placement=spec.placement,
@@ -67,7 +67,7 @@ def linux_address(bdf: str) -> str:
     return f"{int(domain, 16):04x}:{rest}"
 
 
-def fault_state(machine: Machine, spec: FaultSpec) -> Fault:
+def fault_state(machine: MachineState, spec: FaultSpec) -> Fault:
     """A fault as the machine keeps it. Raise GcuError when its card does not exist."""
     return Fault(
         fault=spec.fault,
@@ -79,7 +79,7 @@ def fault_state(machine: Machine, spec: FaultSpec) -> Fault:
     )
 
 
-def check_unique(cards: tuple[Card, ...]) -> None:
+def check_unique(cards: tuple[CardState, ...]) -> None:
     """Raise InvalidValue when two cards share what only one can have."""
     for name, field in _UNIQUE.items():
         seen: dict[object, int] = {}
@@ -114,12 +114,12 @@ class _Resolver:
         digest = sha256(f"{identity}/{spec.bdf}".encode()).hexdigest()
         self._digits = str(int(digest, 16) % 10**8).rjust(8, "0")
 
-    def card(self, at: int) -> Card:
+    def card(self, at: int) -> CardState:
         spec, model = self._spec, self._model
         vendor, device = self._needed("pciId", spec.pci_id, model.pci_id if model else None).split(
             ":"
         )
-        return Card(
+        return CardState(
             bdf=linux_address(spec.bdf),
             efsmi_bdf=spec.bdf,
             pci_path=spec.pci_path,
@@ -186,7 +186,7 @@ class _Resolver:
             )
         found = self._tables[table]
         profiles = tuple(
-            Profile(
+            ProfileRow(
                 row.id, row.name, int(row.name.split("g")[0]), row.count, row.memory_mib, row.sips
             )
             for row in found.profiles
@@ -203,7 +203,7 @@ class _Resolver:
         return value
 
 
-def _with_instances(machine: Machine, spec: MachineSpec) -> Machine:
+def _with_instances(machine: MachineState, spec: MachineSpec) -> MachineState:
     for at, described in enumerate(spec.cards):
         if not described.instances:
             continue
@@ -218,7 +218,9 @@ def _with_instances(machine: Machine, spec: MachineSpec) -> Machine:
     return machine
 
 
-def _with_instance(machine: Machine, card: Card, profile: str, uuid: str | None) -> Card:
+def _with_instance(
+    machine: MachineState, card: CardState, profile: str, uuid: str | None
+) -> CardState:
     ids = {row.name: row.id for row in card.form.profiles}
     if profile not in ids:
         raise GcuError(f"there is no profile {profile}, only {', '.join(ids)}")

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 
 from dra_driver.agent.agent import Agent
-from dra_driver.agent.metrics import Metrics, NodeCollector
+from dra_driver.agent.metrics import AgentMetrics, NodeCollector
 from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.agent.sources import DevicesSource, LedgerSource
 from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, ListedDevice
@@ -20,7 +20,7 @@ from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import GcuError, JournalError, Refused
-from dra_driver.node.checkpoint.ledger import Ledger, State
+from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
 from dra_driver.node.checkpoint.records import Kind, PreparedDevice, record
 from tests.generated_docs import AGENT_METRICS
 from tests.unit.agent.node import Node
@@ -51,7 +51,7 @@ def registry() -> CollectorRegistry:
 
 
 def test_calls_of_the_kubelet(registry: CollectorRegistry) -> None:
-    claims = ClaimService(Answers(), Metrics(registry), Effects())
+    claims = ClaimService(Answers(), AgentMetrics(registry), Effects())
     claims.prepare([ref("a"), ref("bad")], Caller().context)
     claims.prepare([ref("a")], Caller().context)
     claims.unprepare([ref("bad")], Caller().context)
@@ -82,7 +82,7 @@ def test_allocate(registry: CollectorRegistry) -> None:
                 raise Refused("no")
             return ContainerEdits(cdi_names=tuple(ids))
 
-    handler = Metrics(registry).timed_devices("example.com/gcu", Devices())
+    handler = AgentMetrics(registry).timed_devices("example.com/gcu", Devices())
     assert handler.devices() == [ListedDevice("one")]
     assert handler.prefer(["a", "b"], ["c"], 3) == ["a", "b", "c"]
     assert handler.allocate(["a"]) == ContainerEdits(cdi_names=("a",))
@@ -104,7 +104,7 @@ def test_what_ends_with_an_error_is_not_in_flight(registry: CollectorRegistry) -
         ) -> Mapping[str, Prepared | GcuError]:
             raise JournalError("the disk is gone")
 
-    answers = ClaimService(Broken(), Metrics(registry), Effects()).prepare(
+    answers = ClaimService(Broken(), AgentMetrics(registry), Effects()).prepare(
         [ref("a")], Caller().context
     )
     assert isinstance(answers["uid-a"], JournalError)
@@ -198,7 +198,7 @@ def test_what_is_offered_can_depend_on_the_journal_too(registry: CollectorRegist
 
     registry.register(collector(devices, Ledger))
     assert samples(registry) == {
-        f'gcu_agent_claims{{state="{state.value}"}} 0.0' for state in State
+        f'gcu_agent_claims{{state="{state.value}"}} 0.0' for state in ClaimState
     }
 
 

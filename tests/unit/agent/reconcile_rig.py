@@ -20,7 +20,7 @@ from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.recovery.reconciler import Reconciler
+from dra_driver.node.recovery.reconciler import NodeReconciler
 from dra_driver.util.backoff import Backoff
 from tests.unit.agent.labelled_node import LabelledNode
 from tests.unit.agent.recorder import ListRecorder
@@ -84,7 +84,7 @@ class Rig:
             card_configs=self.card_configs,
             foreign_plugins=ForeignPluginDetector(self.kubelet),
             unknown_claims=UnknownClaimDetector(self.kubelet, self.agent.journal.snapshot),
-            reconciler=Reconciler(
+            reconciler=NodeReconciler(
                 claim_manager=self.agent.preparer.claim_manager,
                 journal=self.agent.journal,
                 locks=self.agent.locks,

@@ -8,13 +8,13 @@ import pytest
 
 from dra_driver.model.card import Problem
 from dra_driver.model.names import TAINT_FOREIGN
-from dra_driver.simulator.state import Instance
+from dra_driver.simulator.state import InstanceState
 from tests.unit.agent.reconcile_rig import ONE, Rig, lose
 from tests.unit.node.drs_world import DrsWorld, errors, tool, whole
 from tests.unit.node.world import CARDS
 
 ASKED = ["0 on", "0 off"]
-THEIRS = Instance(9, "1g.6gb", "theirs", (0,))
+THEIRS = InstanceState(9, "1g.6gb", "theirs", (0,))
 FOREIGN = (
     f"GcuCardForeign card {ONE}: DRS instances without a record of this agent: 1g.6gb theirs; if "
     "no program and no pod uses it, free it: `efsmi -i 0 -L` has the ids, `efsmi -i 0 --drs "
@@ -28,7 +28,7 @@ def world(tmp_path: Path) -> DrsWorld:
     return DrsWorld(tmp_path, tool=tool(1))
 
 
-def divide(world: DrsWorld, *instances: Instance) -> None:
+def divide(world: DrsWorld, *instances: InstanceState) -> None:
     """Somebody makes instances, or destroys all and switches DRS mode off."""
     mode = "DRS" if instances else "Disable"
     world.tool.set_card(ONE, instances=instances, virtualization=mode)
@@ -61,7 +61,7 @@ def test_another_foreign_instance_is_told(world: DrsWorld) -> None:
     rig.look()
     divide(world, THEIRS)
     rig.look()
-    divide(world, THEIRS, Instance(8, "1g.6gb", "theirs-too", (1,)))
+    divide(world, THEIRS, InstanceState(8, "1g.6gb", "theirs-too", (1,)))
     rig.look()
     assert len(rig.recorder.lines) == 2
 

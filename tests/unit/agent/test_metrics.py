@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from prometheus_client import CollectorRegistry
 
-from dra_driver.agent.metrics import Metrics
+from dra_driver.agent.metrics import AgentMetrics
 from dra_driver.model.claims.claim import Object
 
 NOW = datetime(2026, 1, 1, 0, 0, 10, tzinfo=UTC)
@@ -24,7 +24,7 @@ NOW = datetime(2026, 1, 1, 0, 0, 10, tzinfo=UTC)
 def test_from_allocation_to_prepared(allocation: Object, seconds: list[float]) -> None:
     registry = CollectorRegistry()
     claim = {"metadata": {"name": "c", "uid": "u"}, "status": {"allocation": allocation}}
-    Metrics(registry, lambda: NOW).on_prepared(claim)
+    AgentMetrics(registry, lambda: NOW).on_prepared(claim)
     name = "gcu_agent_prepared_duration_seconds"
     assert registry.get_sample_value(f"{name}_count") == len(seconds)
     assert registry.get_sample_value(f"{name}_sum") == sum(seconds)

@@ -13,7 +13,7 @@ from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.errors import HardwareError, JournalError
 from dra_driver.node.checkpoint.records import Kind, record
-from dra_driver.node.recovery.reconciler import Reconciler
+from dra_driver.node.recovery.reconciler import NodeReconciler
 from tests.unit.agent.reconcile_rig import ONE, Rig, lose
 from tests.unit.node.drs_world import DrsWorld, errors, instance, tool
 from tests.unit.node.world import CARDS, hold
@@ -88,15 +88,15 @@ def test_what_is_lost_while_the_cards_are_looked_at_is_for_the_next_look(
     world.tool.set_card(ONE, virtualization="DRS")
     rig = Rig(world)
     rig.lose_journal()
-    look = Reconciler.run
+    look = NodeReconciler.run
 
-    def damaged_meanwhile(self: Reconciler, *args: Any, **keys: Any) -> Any:
+    def damaged_meanwhile(self: NodeReconciler, *args: Any, **keys: Any) -> Any:
         findings = look(self, *args, **keys)
         rig.lose_journal()
         return findings
 
     with monkeypatch.context() as patch:
-        patch.setattr(Reconciler, "run", damaged_meanwhile)
+        patch.setattr(NodeReconciler, "run", damaged_meanwhile)
         rig.look()
     assert not rig.has_complete_journal()
     rig.look()

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from controller.app import Controller
 from controller.extender.extender import Extender
-from controller.main import programs_of
+from controller.main import runnables_of
 from controller.settings import ControllerSettings
 from controller.webhook.webhook import Webhook
 from dra_driver.kube.api import Api, ServerVersion
@@ -33,12 +33,12 @@ class Server:
 
 
 def chosen(tmp_path: Path, server: Server, **settings: Any) -> list[type]:
-    """The types of the programs, in the order in which they start."""
+    """The types of what runs, in the order in which they start."""
     files = ("extender_certificate", "extender_key", "extender_client_authority")
     values = ControllerSettings.model_validate(dict.fromkeys(files, tmp_path) | settings)
     return [
         type(each)
-        for each in programs_of(
+        for each in runnables_of(
             values, cast("Api", server), CollectorRegistry(), on_restored=lambda: None
         )
     ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from dra_driver.config.card_rules import CardConfig
 from dra_driver.device_plugin.allocator import Allocator, InjectionMethod
 from dra_driver.device_plugin.garbage_collector import GarbageCollector
-from dra_driver.device_plugin.inventory import NodeView, granted_total
+from dra_driver.device_plugin.inventory import NodeDevices, granted_total
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
@@ -50,8 +50,8 @@ class PluginWorld(DrsWorld):
     def offer(self, card: PciAddress) -> CardConfig:
         return self.offers.get(card, CardConfig())
 
-    def view(self, agent: Agent) -> NodeView:
-        return NodeView(
+    def view(self, agent: Agent) -> NodeDevices:
+        return NodeDevices(
             cards={card.address: card for card in self.cards.all()},
             ledger=agent.journal.snapshot(),
             offer=self.offer,

@@ -9,7 +9,7 @@ import pytest
 
 from dra_driver.config.card_rules import CardConfig
 from dra_driver.device_plugin.allocator import planned_devices
-from dra_driver.device_plugin.inventory import NodeView, inventories
+from dra_driver.device_plugin.inventory import NodeDevices, inventories
 from dra_driver.kubelet_api.device_plugin.handler import ListedDevice
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.claims.claim import ClaimRef
@@ -56,7 +56,7 @@ class Node:
         ledger = Ledger()
         for owner, holds in self.holders:
             ledger = ledger.apply(record(Kind.PREPARE_COMPLETED, owner, holds))
-        view = NodeView(
+        view = NodeDevices(
             cards=None if self.cards is None else {c.address: c for c in self.cards.values()},
             ledger=ledger,
             offer=lambda _: self.offer,

@@ -10,7 +10,7 @@ import pytest
 
 from dra_driver.config.card_rules import CardConfig
 from dra_driver.device_plugin.allocator import planned_devices
-from dra_driver.device_plugin.inventory import NodeView
+from dra_driver.device_plugin.inventory import NodeDevices
 from dra_driver.device_plugin.node_annotations import node_annotations, node_cards, node_labels
 from dra_driver.kubelet_api.device_plugin.record import Recorded
 from dra_driver.model.card import Card, Problem
@@ -67,11 +67,11 @@ def view(
     offer: CardConfig | None = None,
     table: ProfileTable | None = TABLE,
     active: bool = True,
-) -> NodeView:
+) -> NodeDevices:
     ledger = Ledger()
     for owner, holds in holders:
         ledger = ledger.apply(record(Kind.PREPARE_COMPLETED, owner, holds))
-    return NodeView(
+    return NodeDevices(
         cards={each.address: each for each in cards},
         ledger=ledger,
         offer=lambda _: offer or CardConfig(),
@@ -155,7 +155,7 @@ FOREIGN = replace(card(CARDS[0], 0), problems=(Problem(TAINT_FOREIGN, "", "not o
         "lost while in use",
     ],
 )
-def test_what_is_told_of_a_card(seen: NodeView, told: NodeCard) -> None:
+def test_what_is_told_of_a_card(seen: NodeDevices, told: NodeCard) -> None:
     assert node_cards(seen, [recorded(TWO, "pod-a")]) == (told,)
 
 

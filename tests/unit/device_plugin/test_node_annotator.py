@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from dra_driver.device_plugin.inventory import NodeView
+from dra_driver.device_plugin.inventory import NodeDevices
 from dra_driver.device_plugin.node_annotator import NodeAnnotator
 from dra_driver.kube.api import Api, PatchType
 from dra_driver.kube.errors import Unavailable
@@ -25,7 +25,7 @@ class World:
 
     def __init__(self) -> None:
         self.now = 1000.0
-        self.view: NodeView | None = view()
+        self.view: NodeDevices | None = view()
         self.checkpoint: Collection[Recorded] | None = ()
         self.kubelet = 1
         self.away = False
@@ -53,7 +53,7 @@ class World:
             raise Unavailable("the API server did not answer")
         self.patches.append(body)
 
-    def read(self) -> NodeView:
+    def read(self) -> NodeDevices:
         if self.view is None:
             raise JournalError("the journal cannot be read")
         return self.view
@@ -98,7 +98,7 @@ def test_whose_it_is_comes_with_the_kubelets_record(world: World) -> None:
 
 
 def test_nobody_is_told_of_cards_that_were_not_read(world: World) -> None:
-    world.view = NodeView(None, view().ledger, view().offer, view().table)
+    world.view = NodeDevices(None, view().ledger, view().offer, view().table)
     world.reporter.run_once()
     assert world.patches == []
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dra_driver.device_plugin.inventory import Inventory
+from dra_driver.device_plugin.inventory import CardInventory
 from dra_driver.device_plugin.preference import prefer_share, prefer_whole
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
@@ -15,10 +15,10 @@ from tests.unit.node.world import card
 CARDS = tuple(PciAddress.parse(f"0000:{bus:02x}:00.0") for bus in range(8))
 
 
-def inventories(*held: int, mode: Mode = Mode.SHARED, **changes: bool) -> list[Inventory]:
+def inventories(*held: int, mode: Mode = Mode.SHARED, **changes: bool) -> list[CardInventory]:
     """Cards of six, of which so many are held, by ordinal."""
     return [
-        Inventory(
+        CardInventory(
             card=CARDS[at],
             mode=mode,
             total=6 if mode is not Mode.WHOLE else 1,
@@ -36,7 +36,7 @@ def ids(card: int, *ordinals: int, mode: Mode = Mode.SHARED) -> list[str]:
     return [f"{CARDS[card]}/{mode.value}/{each}" for each in ordinals]
 
 
-def available(cards: list[Inventory]) -> list[str]:
+def available(cards: list[CardInventory]) -> list[str]:
     return [
         f"{each.card}/{each.mode.value}/{ordinal}"
         for each in cards

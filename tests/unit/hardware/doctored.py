@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dra_driver.hardware.efsmi.runner import Efsmi, EfsmiFailed
-from dra_driver.hardware.machine import Inventory, Machine
+from dra_driver.hardware.machine import HardwareScan, Machine
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.model.effects import Effects
 from dra_driver.simulator.machine import SimulatedMachine
@@ -51,7 +51,7 @@ class DoctoredEfsmi(Efsmi):
         return self._edits[call](text) if call in self._edits else text
 
 
-def inventory(simulated: SimulatedMachine, edits: Mapping[str, Edit] | None = None) -> Inventory:
+def inventory(simulated: SimulatedMachine, edits: Mapping[str, Edit] | None = None) -> HardwareScan:
     """What the driver sees of the machine."""
     return Machine(Sysfs(simulated.root), DoctoredEfsmi(simulated, edits or {})).inventory()
 
@@ -70,9 +70,9 @@ def three(root: Path, card: dict[str, Any] | None = None, **keys: Any) -> Simula
     return simulated(root, {"cards": cards, **keys})
 
 
-def addresses(found: Inventory) -> list[str]:
+def addresses(found: HardwareScan) -> list[str]:
     return [str(card.address) for card in found.cards]
 
 
-def reasons(found: Inventory) -> dict[str, str]:
+def reasons(found: HardwareScan) -> dict[str, str]:
     return {str(address): reason for address, reason in found.unusable.items()}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dra_driver.hardware.efsmi.runner import Efsmi
-from dra_driver.hardware.machine import Inventory, Machine
+from dra_driver.hardware.machine import HardwareScan, Machine
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.model.card import Ecc, Virtualization
 from dra_driver.model.effects import Effects
@@ -205,5 +205,5 @@ def test_a_node_without_cards_has_none(tmp_path: Path) -> None:
     for card in machine.state().cards:
         machine.lose_card(card.bdf)
     efsmi = DoctoredEfsmi(machine, {})
-    assert Machine(Sysfs(machine.root), efsmi).inventory() == Inventory((), {})
+    assert Machine(Sysfs(machine.root), efsmi).inventory() == HardwareScan((), {})
     assert efsmi.calls == []

@@ -15,7 +15,7 @@ from dra_driver.kubelet_api.generated import (
     dra_v1_pb2,
     pluginregistration_v1_pb2,
 )
-from dra_driver.kubelet_api.rpc import Service, Stub
+from dra_driver.kubelet_api.rpc import RpcService, Stub
 from dra_driver.model.claims.claim import ClaimRef
 
 PATIENCE = 60.0
@@ -91,7 +91,7 @@ def watch_v1alpha1(path: Path) -> Iterator[HealthLists]:
 
 
 @contextmanager
-def _watch(path: Path, served: Service) -> Iterator[HealthLists]:
+def _watch(path: Path, served: RpcService) -> Iterator[HealthLists]:
     with dial(path) as channel:
         request = dra_health_v1_pb2.NodeWatchResourcesRequest()
         call = Stub(channel, served).NodeWatchResources(request, timeout=PATIENCE)

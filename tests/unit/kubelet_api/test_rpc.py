@@ -8,7 +8,7 @@ import grpc
 import pytest
 
 from dra_driver.kubelet_api.generated import dra_v1_pb2
-from dra_driver.kubelet_api.rpc import Service
+from dra_driver.kubelet_api.rpc import RpcService
 
 
 class WithoutUnprepare:
@@ -19,4 +19,4 @@ class WithoutUnprepare:
 def test_a_servicer_that_lacks_a_method() -> None:
     server = grpc.server(ThreadPoolExecutor(1))
     with pytest.raises(AttributeError, match="NodeUnprepareResources"):
-        Service(dra_v1_pb2.DESCRIPTOR, "DRAPlugin").add_to(server, WithoutUnprepare())
+        RpcService(dra_v1_pb2.DESCRIPTOR, "DRAPlugin").add_to(server, WithoutUnprepare())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dra_driver.model.mode import Mode
 from dra_driver.simulator.commands.drs import new_uuid, place, taken
-from dra_driver.simulator.state import Instance
+from dra_driver.simulator.state import InstanceState
 from tests.unit.node.faults import FAULTS
 from tests.unit.node.killed_node import NO_KILL, KilledNode
 from tests.unit.node.outside import NODE_CARDS, SIZES
@@ -61,7 +61,7 @@ class Disasters(KilledNode):
             del self.outside.foreign[mine[0].uuid]
         elif slots and not self.outside.given(address, Mode.WHOLE, Mode.SHARED):
             self.told.append(f"foreign instance on {address}")
-            made = Instance(card.next_instance_id + 90, "1g.6gb", new_uuid(), slots)
+            made = InstanceState(card.next_instance_id + 90, "1g.6gb", new_uuid(), slots)
             self.outside.foreign[made.uuid] = address
             there = (*card.instances, made)
             self.world.tool.set_card(str(address), instances=there, virtualization="DRS")

@@ -22,7 +22,7 @@ from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.modes.all_modes import all_modes
 from dra_driver.node.modes.driver import ModeDriver
 from dra_driver.node.recovery.profile_prober import ProfileProber
-from dra_driver.node.recovery.reconciler import Findings, Reconciler
+from dra_driver.node.recovery.reconciler import Findings, NodeReconciler
 from tests.unit.memory_efsmi import MemoryEfsmi
 from tests.unit.node.world import CARDS, Agent, World, claim, result
 
@@ -102,7 +102,7 @@ class DrsWorld(World):
         )
 
     def reconcile(self, agent: Agent, **keys: Any) -> Findings:
-        reconciler = Reconciler(
+        reconciler = NodeReconciler(
             claim_manager=agent.preparer.claim_manager,
             journal=agent.journal,
             locks=agent.locks,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dra_driver.simulator.state import Machine
+from dra_driver.simulator.state import MachineState
 from tests.unit.node.drs_world import tool
 from tests.unit.node.outside import NODE_CARDS
 
@@ -23,7 +23,7 @@ FAULTS = (
 )
 
 
-def _machines() -> tuple[Machine, ...]:
+def _machines() -> tuple[MachineState, ...]:
     kinds: tuple[dict[str, Any], ...] = (
         {},
         {"placement": "aligned", "instanceIds": "increasing"},

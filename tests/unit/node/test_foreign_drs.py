@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.simulator.state import Instance
+from dra_driver.simulator.state import InstanceState
 from tests.unit.node.drs_world import DrsWorld, errors, instance, whole
 from tests.unit.node.world import CARDS, Agent
 
 ONE = str(CARDS[0])
-FOREIGN = Instance(1, "1g.6gb", "5b0c4c7e-6a0e-4a54-9d0b-0f3a3f2f6a11", (0,))
+FOREIGN = InstanceState(1, "1g.6gb", "5b0c4c7e-6a0e-4a54-9d0b-0f3a3f2f6a11", (0,))
 
 
 @pytest.fixture

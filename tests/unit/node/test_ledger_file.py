@@ -8,7 +8,7 @@ import pytest
 
 from dra_driver.model.errors import JournalError
 from dra_driver.node.checkpoint import frames
-from dra_driver.node.checkpoint.records import CardKind, card_record
+from dra_driver.node.checkpoint.records import CardRecordKind, card_record
 from tests.unit.node.damage import append_torn
 from tests.unit.node.journals import forgotten, opened, prepared
 from tests.unit.node.ledger_file import read_ledger
@@ -17,7 +17,12 @@ from tests.unit.node.world import CARDS
 
 def test_it_is_what_an_agent_has_and_nothing_changes(tmp_path: Path) -> None:
     journal = opened(tmp_path)
-    for each in (prepared(1), prepared(2), forgotten(1), card_record(CardKind.DRS_ON, CARDS[3])):
+    for each in (
+        prepared(1),
+        prepared(2),
+        forgotten(1),
+        card_record(CardRecordKind.DRS_ON, CARDS[3]),
+    ):
         journal.write(each)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     assert read_ledger(tmp_path) == journal.snapshot()

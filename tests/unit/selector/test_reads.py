@@ -7,7 +7,7 @@ import pytest
 from dra_driver.model.errors import InvalidValue
 from dra_driver.selector.allowance import Allowance
 from dra_driver.selector.device import SelectorInput
-from dra_driver.selector.interpreter.budget import Budget
+from dra_driver.selector.interpreter.budget import CostBudget
 from dra_driver.selector.parser.build import build
 from dra_driver.selector.parser.source import parse
 from dra_driver.selector.reads import Path, reads
@@ -59,7 +59,7 @@ ATTRIBUTES = ("attributes", DRIVER)
     }.items(),
 )
 def test_paths(expression: str, paths: set[Path]) -> None:
-    budget = Budget(Allowance())
+    budget = CostBudget(Allowance())
     assert reads(build(parse(spelled(expression), budget), budget)) == paths
 
 

@@ -11,7 +11,7 @@ import pytest
 from dra_driver.model.errors import GcuError
 from dra_driver.simulator import files
 from dra_driver.simulator.machine import SimulatedMachine
-from dra_driver.simulator.tree import DeviceNode, File, Link, Node
+from dra_driver.simulator.tree import File, Link, Node, TreeDeviceNode
 
 
 def refuse(*_: object) -> None:
@@ -77,7 +77,7 @@ def test_a_character_device_that_cannot_be_made_says_the_remedy(
     monkeypatch.setattr(os, "mknod", refuse)
 
     with pytest.raises(GcuError, match="--plain-device-files"):
-        files.synchronize(tmp_path, {"dev/gcu0": DeviceNode(240, 0, char=True)})
+        files.synchronize(tmp_path, {"dev/gcu0": TreeDeviceNode(240, 0, char=True)})
 
 
 def test_synchronize_changes_only_what_differs(tmp_path: Path) -> None:

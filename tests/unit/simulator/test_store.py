@@ -36,15 +36,15 @@ def test_a_kill_between_state_and_record_loses_no_record(
 ) -> None:
     machine = make_machine()
     with monkeypatch.context() as cut:
-        writes: list[record.Entry] = []
+        writes: list[record.RecordLine] = []
 
-        def second_is_killed(_: record.Record, entry: record.Entry) -> None:
+        def second_is_killed(_: record.CallRecord, entry: record.RecordLine) -> None:
             # The first is the call's begin.
             writes.append(entry)
             if len(writes) == 2:
                 raise Killed
 
-        cut.setattr(record.Record, "append", second_is_killed)
+        cut.setattr(record.CallRecord, "append", second_is_killed)
         with pytest.raises(Killed):
             machine.efsmi(*ON)
     assert machine.card("0000:0d:00.0").virtualization == "DRS"

@@ -8,7 +8,7 @@ import pytest
 
 from dra_driver.simulator.description.resolve import first_state
 from dra_driver.simulator.description.spec import MachineSpec
-from dra_driver.simulator.tree import DeviceNode, File, Link, Node, tree
+from dra_driver.simulator.tree import File, Link, Node, TreeDeviceNode, tree
 
 CARD = {
     "bdf": "0000:0d:00.0",
@@ -44,8 +44,8 @@ def nodes(*cards: dict[str, Any], **keys: Any) -> dict[str, Node]:
         ),
         ("sys/devices/pci0000:00/0000:00:01.0/class", File("0x060400\n")),
         ("sys/module/enflame/version", File("1.5.20260710\n")),
-        ("dev/gcu3", DeviceNode(240, 3, char=False)),
-        ("dev/gcuctl", DeviceNode(240, 255, char=False)),
+        ("dev/gcu3", TreeDeviceNode(240, 3, char=False)),
+        ("dev/gcuctl", TreeDeviceNode(240, 255, char=False)),
     ],
 )
 def test_nodes(path: str, node: Node) -> None:
@@ -64,6 +64,6 @@ def test_no_two_device_nodes_have_one_number() -> None:
         {"bdf": f"0000:{at:02x}:00.0", "model": "S60", "videoNodes": 16} for at in range(1, 65)
     ]
 
-    devices = [node for node in nodes(*cards).values() if isinstance(node, DeviceNode)]
+    devices = [node for node in nodes(*cards).values() if isinstance(node, TreeDeviceNode)]
 
     assert len({(node.major, node.minor) for node in devices}) == len(devices) == 64 * 17 + 1

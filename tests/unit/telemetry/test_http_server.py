@@ -12,7 +12,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from dra_driver.model.errors import InvalidValue
-from dra_driver.telemetry.http_server import ConnectionLimit, Handler, HttpServer
+from dra_driver.telemetry.http_server import ConnectionHandler, ConnectionLimit, HttpServer
 from dra_driver.telemetry.probes import MOST_CONNECTIONS, ProbeServer
 from tests.descriptors import readable
 from tests.unit.telemetry.test_probes import ask
@@ -104,7 +104,7 @@ def test_where_all_are_being_answered_another_one_is_refused(
     assert ask(server, "/healthz")[0] == 200
 
 
-class Large(Handler):
+class Large(ConnectionHandler):
     """Answers with more than fits into the buffers on the way."""
 
     def do_GET(self) -> None:  # noqa: N802 (http.server's name)
@@ -183,12 +183,12 @@ def test_of_two_that_are_waited_for_the_silent_one_is_ended(
 
 def test_an_address_that_is_not_here_names_the_port() -> None:
     with pytest.raises(InvalidValue, match="port 0 of a test cannot be opened"):
-        HttpServer(0, Handler, name="t", purpose="of a test", limit=1, host="192.0.2.1")
+        HttpServer(0, ConnectionHandler, name="t", purpose="of a test", limit=1, host="192.0.2.1")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", *(["::1"] if socket.has_dualstack_ipv6() else [])])
 def test_one_address_alone_is_served(host: str) -> None:
-    server = HttpServer(0, Handler, name="t", purpose="of a test", limit=1, host=host)
+    server = HttpServer(0, ConnectionHandler, name="t", purpose="of a test", limit=1, host=host)
     server.start()
     try:
         port = server.server_address[1]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from dra_driver.simulator.commands.layout.banner import banner
-from dra_driver.simulator.state import Card, Efsmi
+from dra_driver.simulator.state import CardState, EfsmiState
 
 _COLUMNS: Final = (
     ("SN", 18),
@@ -19,7 +19,7 @@ _COLUMNS: Final = (
 _RULE: Final = "-" * 98
 
 
-def card_list(tool: Efsmi, cards: Sequence[Card], *, instances: bool) -> str:
+def card_list(tool: EfsmiState, cards: Sequence[CardState], *, instances: bool) -> str:
     """The table. `instances` adds the rows of DRS instances, unless the tool is too old."""
     lines = [_row(tool.header.ljust(7), [title for title, _ in _COLUMNS]), _RULE]
     for card in cards:

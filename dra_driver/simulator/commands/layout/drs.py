@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dra_driver.simulator.commands import drs
 from dra_driver.simulator.commands.layout.banner import banner
-from dra_driver.simulator.state import Card, Efsmi
+from dra_driver.simulator.state import CardState, EfsmiState
 
 
-def profile_list(tool: Efsmi, card: Card) -> str:
+def profile_list(tool: EfsmiState, card: CardState) -> str:
     """Index, name, profile id, how many an empty card holds, memory, SIPs. Raise DrsRefused unless
     the card is in DRS mode."""
     rows = [
@@ -22,7 +22,7 @@ def profile_list(tool: Efsmi, card: Card) -> str:
     return banner(shown=tool.banner) + _lines(rows)
 
 
-def instance_list(tool: Efsmi, card: Card) -> str:
+def instance_list(tool: EfsmiState, card: CardState) -> str:
     """Index, name, profile id, instance id, placement as ``<first slot>:<size>`` (assumed)."""
     ids = {profile.name: profile.id for profile in card.form.profiles}
     rows = [

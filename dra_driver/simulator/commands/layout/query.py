@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from dra_driver.simulator.commands.layout.banner import banner
-from dra_driver.simulator.state import Card, Efsmi
+from dra_driver.simulator.state import CardState, EfsmiState
 
 ERROR_KINDS: Final = (
     "User Triggered Reset",
@@ -30,7 +30,7 @@ _UNITS: Final = frozenset({"MiB", "MiB/s", "W", "%", "℃", "C"})
 Section = dict[str, Any]
 
 
-def query_text(tool: Efsmi, driver_version: str, cards: Sequence[Card]) -> str:
+def query_text(tool: EfsmiState, driver_version: str, cards: Sequence[CardState]) -> str:
     """One block for each card."""
     lines: list[str] = []
     for card in cards:
@@ -39,7 +39,7 @@ def query_text(tool: Efsmi, driver_version: str, cards: Sequence[Card]) -> str:
     return banner(shown=tool.banner) + "\n".join(lines) + "\n"
 
 
-def query_json(tool: Efsmi, driver_version: str, cards: Sequence[Card]) -> str:
+def query_json(tool: EfsmiState, driver_version: str, cards: Sequence[CardState]) -> str:
     """The same sections as objects; with `tool.json_units` off, amounts are bare numbers."""
     devices = []
     for card in cards:
@@ -50,7 +50,7 @@ def query_json(tool: Efsmi, driver_version: str, cards: Sequence[Card]) -> str:
     return json.dumps({"devices": devices}, ensure_ascii=False, indent=4) + "\n"
 
 
-def _sections(tool: Efsmi, driver_version: str, card: Card) -> Section:
+def _sections(tool: EfsmiState, driver_version: str, card: CardState) -> Section:
     sections = {
         "Driver Info": {"Ver": driver_version},
         "Device Info": _device(tool, card),
@@ -77,7 +77,7 @@ def _sections(tool: Efsmi, driver_version: str, card: Card) -> Section:
     return sections
 
 
-def _device(tool: Efsmi, card: Card) -> Section:
+def _device(tool: EfsmiState, card: CardState) -> Section:
     return {
         "Dev Name": f"Enflame {card.model}" if tool.vendor_in_name else card.model,
         "Dev UUID": card.uuid,
@@ -88,7 +88,7 @@ def _device(tool: Efsmi, card: Card) -> Section:
     }
 
 
-def _pcie(tool: Efsmi, card: Card) -> Section:
+def _pcie(tool: EfsmiState, card: CardState) -> Section:
     domain, bus, rest = card.efsmi_bdf.split(":")
     device, function = rest.split(".")
     link = {
@@ -110,7 +110,7 @@ def _pcie(tool: Efsmi, card: Card) -> Section:
     }
 
 
-def _memory(tool: Efsmi, card: Card) -> Section:
+def _memory(tool: EfsmiState, card: CardState) -> Section:
     # No program ever runs on a simulated card, so nothing of its memory is used.
     total = card.form.memory_mib
     if tool.keys == "old":

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from dra_driver.simulator.commands.layout.banner import banner
-from dra_driver.simulator.state import Card, Efsmi
+from dra_driver.simulator.state import CardState, EfsmiState
 
 _WIDTH: Final = 76
 _RULE: Final = f"|{'-' * _WIDTH}|"
 _INSTANCE_RULE: Final = f"+{'-' * 34}+{'-' * 28}+{'-' * 13}+"
 
 
-def summary(tool: Efsmi, driver_version: str, cards: Sequence[Card], now: float) -> str:
+def summary(tool: EfsmiState, driver_version: str, cards: Sequence[CardState], now: float) -> str:
     """The whole page; `now` is in seconds since the epoch, printed in local time."""
     lines = [
         f"+{time.strftime('%Y-%m-%d, %H:%M:%S %Z', time.localtime(now)).ljust(_WIDTH, '-')}+",
@@ -33,7 +33,7 @@ def summary(tool: Efsmi, driver_version: str, cards: Sequence[Card], now: float)
     return banner(shown=tool.banner) + "\n".join(lines) + "\n"
 
 
-def _card(tool: Efsmi, card: Card) -> tuple[str, str]:
+def _card(tool: EfsmiState, card: CardState) -> tuple[str, str]:
     name = f"Enflame {card.model}" if tool.vendor_in_name else card.model
     unit = tool.temperature_unit if tool.temperature_unit == "℃" else f" {tool.temperature_unit}"
     load = "N/A" if card.power_watts is None else f"{card.power_watts}W"
@@ -58,7 +58,7 @@ def _cells(first: str, second: str, third: str) -> str:
     return f"| {first.ljust(27)} | {second.ljust(16)} | {third.ljust(25)} |"
 
 
-def _instances(cards: Sequence[Card]) -> Iterator[str]:
+def _instances(cards: Sequence[CardState]) -> Iterator[str]:
     yield f"+{'-' * 77}+"
     yield f"| {'GCU instances:'.ljust(76)}|"
     yield f"|{'-' * 34}+{'-' * 28}+{'-' * 13}|"

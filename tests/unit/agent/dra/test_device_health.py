@@ -21,7 +21,7 @@ from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.errors import JournalError
 from dra_driver.model.names import TAINT_FOREIGN
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim, State
+from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
 from dra_driver.node.checkpoint.records import PreparedDevice
 from dra_driver.simulator.machine import SimulatedMachine
 from tests.unit.agent.recorder import ListRecorder
@@ -143,7 +143,7 @@ def test_what_is_held_is_told_without_an_api_server(world: World) -> None:
     world.published = []
     ref = ClaimRef("team", "one", "uid-one")
     holds = (PreparedDevice("gcu", POOL, "shared-0000-0e-00-0", "share-1"),)
-    world.ledger = Ledger({ref.uid: PreparedClaim(ref, State.PREPARE_COMPLETED, holds, ())})
+    world.ledger = Ledger({ref.uid: PreparedClaim(ref, ClaimState.PREPARE_COMPLETED, holds, ())})
     assert world.states() == {"shared-0000-0e-00-0": Health.HEALTHY}
 
 

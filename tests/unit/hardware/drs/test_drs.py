@@ -32,7 +32,7 @@ from dra_driver.model.instance import Instance
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import Profile
 from dra_driver.simulator.machine import SimulatedMachine
-from dra_driver.simulator.state import Instance as There
+from dra_driver.simulator.state import InstanceState as There
 from tests.unit.memory_efsmi import MemoryEfsmi
 
 ONE, TWO = "0000:0d:00.0", "0000:0e:00.0"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dra_driver.hardware.efsmi.runner import Efsmi, EfsmiFailed, EfsmiHung
-from dra_driver.hardware.machine import Inventory, Machine
+from dra_driver.hardware.machine import HardwareScan, Machine
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import HardwareError
@@ -53,7 +53,7 @@ class Looked:
         self.efsmi = DoctoredEfsmi(self.machine, self.edits)
         self.reader = Machine(Sysfs(self.machine.root), self.efsmi)
 
-    def inventory(self) -> Inventory:
+    def inventory(self) -> HardwareScan:
         self.efsmi.calls.clear()
         return self.reader.inventory()
 

@@ -18,7 +18,7 @@ from dra_driver.kubelet_api.dra import health_service
 from dra_driver.kubelet_api.dra import service as service_v1
 from dra_driver.kubelet_api.dra.claim_service import ClaimService
 from dra_driver.kubelet_api.dra.health import DeviceHealth, Health
-from dra_driver.kubelet_api.rpc import Service
+from dra_driver.kubelet_api.rpc import RpcService
 from dra_driver.kubelet_api.server import UnixServer
 from dra_driver.model.effects import Effects
 from tests.unit.kubelet_api import fake_kubelet
@@ -53,11 +53,11 @@ class Node:
         self.feed.stop()
         self.server.stop(grace)
 
-    def _services(self) -> dict[Service, object]:
+    def _services(self) -> dict[RpcService, object]:
         claims = ClaimService(Handler(), Observer(), Effects())
-        health = health_service.Servicer(self.feed)
+        health = health_service.HealthServicer(self.feed)
         return {
-            service_v1.SERVICE: service_v1.Servicer(claims),
+            service_v1.SERVICE: service_v1.DraServicer(claims),
             **dict.fromkeys(health_service.SERVICES, health),
         }
 

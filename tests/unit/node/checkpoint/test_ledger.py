@@ -12,9 +12,9 @@ from dra_driver.model.errors import Refused
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.checkpoint.ledger import Ledger, State
+from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
 from dra_driver.node.checkpoint.records import (
-    CardKind,
+    CardRecordKind,
     Kind,
     PreparedDevice,
     card_record,
@@ -36,24 +36,24 @@ def share(card: int, share_id: str, mode: Mode = Mode.SHARED) -> PreparedDevice:
 @pytest.mark.parametrize(
     ("kinds", "state"),
     [
-        ((Kind.PREPARE_STARTED,), State.PREPARE_STARTED),
-        ((Kind.PREPARE_STARTED, Kind.PREPARE_COMPLETED), State.PREPARE_COMPLETED),
-        ((Kind.PREPARE_COMPLETED,), State.PREPARE_COMPLETED),
+        ((Kind.PREPARE_STARTED,), ClaimState.PREPARE_STARTED),
+        ((Kind.PREPARE_STARTED, Kind.PREPARE_COMPLETED), ClaimState.PREPARE_COMPLETED),
+        ((Kind.PREPARE_COMPLETED,), ClaimState.PREPARE_COMPLETED),
         (
             (Kind.PREPARE_STARTED, Kind.PREPARE_COMPLETED, Kind.UNPREPARE_STARTED),
-            State.UNPREPARE_STARTED,
+            ClaimState.UNPREPARE_STARTED,
         ),
         ((Kind.PREPARE_STARTED, Kind.FORGOTTEN), None),
         ((Kind.FORGOTTEN,), None),
         (
             (Kind.PREPARE_STARTED, Kind.PREPARE_COMPLETED, Kind.PREPARE_COMPLETED),
-            State.PREPARE_COMPLETED,
+            ClaimState.PREPARE_COMPLETED,
         ),
-        ((Kind.PREPARE_STARTED, Kind.FORGOTTEN, Kind.PREPARE_STARTED), State.PREPARE_STARTED),
+        ((Kind.PREPARE_STARTED, Kind.FORGOTTEN, Kind.PREPARE_STARTED), ClaimState.PREPARE_STARTED),
     ],
     ids=str,
 )
-def test_the_last_record_gives_the_state(kinds: tuple[Kind, ...], state: State | None) -> None:
+def test_the_last_record_gives_the_state(kinds: tuple[Kind, ...], state: ClaimState | None) -> None:
     folded = ledger(*(record(kind, HOLDER, (hold(0),)) for kind in kinds))
     held = folded.claims.get(HOLDER.uid)
     assert (held.state if held else None) == state
@@ -68,7 +68,7 @@ def test_what_a_newer_version_wrote_is_kept_while_its_claim_lives() -> None:
     state = state.apply(record(Kind.PREPARE_COMPLETED, HOLDER, (hold(0),)))
     kept = list(refolded(state).raw_records())
     assert [raw for raw in kept if raw["kind"] == "instance"] == instances
-    assert refolded(state).claims["uid-holder"].state is State.PREPARE_COMPLETED
+    assert refolded(state).claims["uid-holder"].state is ClaimState.PREPARE_COMPLETED
     assert not list(state.apply(record(Kind.FORGOTTEN, HOLDER, ())).raw_records())
 
 
@@ -182,8 +182,8 @@ def test_drs_mode_is_ours_until_it_is_switched_off() -> None:
     state = ledger(intent, forgotten)
     assert state.switched == {CARDS[0]}
     assert refolded(state) == state
-    assert ledger(intent, forgotten, card_record(CardKind.DRS_OFF, CARDS[0])) == Ledger()
-    assert ledger(card_record(CardKind.DRS_ON, CARDS[1])).switched == {CARDS[1]}
+    assert ledger(intent, forgotten, card_record(CardRecordKind.DRS_OFF, CARDS[0])) == Ledger()
+    assert ledger(card_record(CardRecordKind.DRS_ON, CARDS[1])).switched == {CARDS[1]}
     assert not ledger(record(Kind.PREPARE_COMPLETED, HOLDER, (hold(0), sized("a", "1")))).switched
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import JournalError
-from dra_driver.node.checkpoint.logfile import LogFile
+from dra_driver.node.checkpoint.logfile import JournalFile
 
 
 def test_a_disk_that_does_not_even_tell_what_is_there(
@@ -19,7 +19,7 @@ def test_a_disk_that_does_not_even_tell_what_is_there(
     def refuse(*_: object, **__: object) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    file = LogFile(tmp_path, effects=Effects(), capacity=1024)
+    file = JournalFile(tmp_path, effects=Effects(), capacity=1024)
     with monkeypatch.context() as patch:
         patch.setattr(Path, "stat", refuse)
         with pytest.raises(JournalError, match="cannot be used: Input/output error"):

@@ -13,7 +13,7 @@ from dra_driver.model.errors import InvalidValue
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.node.checkpoint.records import (
-    CardKind,
+    CardRecordKind,
     Kind,
     PreparedDevice,
     Record,
@@ -67,8 +67,8 @@ def test_a_version_that_knows_no_remnants_takes_one_for_a_claim() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", list(CardKind))
-def test_a_cards_record_survives_the_file(kind: CardKind) -> None:
+@pytest.mark.parametrize("kind", list(CardRecordKind))
+def test_a_cards_record_survives_the_file(kind: CardRecordKind) -> None:
     written = card_record(kind, CARDS[0])
     assert decode(encode(written.raw)) == written
 

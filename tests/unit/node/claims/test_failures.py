@@ -11,13 +11,13 @@ from dra_driver.model.card import Problem
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FOREIGN
 from dra_driver.node.claims.failures import TRIES
-from dra_driver.simulator.state import Instance
+from dra_driver.simulator.state import InstanceState
 from tests.unit.node.claims.counted import DEVICE
 from tests.unit.node.drs_world import DrsWorld, errors, instance, share, slices, whole
 from tests.unit.node.world import CARDS, World, claim, hold, pod
 
 ONE = str(CARDS[0])
-FOREIGN = Instance(1, "1g.6gb", "5b0c4c7e-6a0e-4a54-9d0b-0f3a3f2f6a11", (0,))
+FOREIGN = InstanceState(1, "1g.6gb", "5b0c4c7e-6a0e-4a54-9d0b-0f3a3f2f6a11", (0,))
 
 Change = Callable[[DrsWorld], None]
 

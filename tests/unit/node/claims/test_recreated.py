@@ -11,7 +11,7 @@ from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.devices.device import device_name
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
-from dra_driver.node.checkpoint.ledger import PreparedClaim, State
+from dra_driver.node.checkpoint.ledger import ClaimState, PreparedClaim
 from dra_driver.node.checkpoint.records import PreparedDevice
 from dra_driver.node.claims.recreated import RecreatedInstance, recreated_instances
 from tests.unit.node.drs_world import DrsWorld, errors, instance, share, tool
@@ -22,7 +22,9 @@ A = ClaimRef("team", "a", "uid-a")
 OLD, NEW = Instance(1, "1g.6gb", "old"), Instance(1, "1g.6gb", "new")
 
 
-def holding(*instances: Instance | None, state: State = State.PREPARE_COMPLETED) -> PreparedClaim:
+def holding(
+    *instances: Instance | None, state: ClaimState = ClaimState.PREPARE_COMPLETED
+) -> PreparedClaim:
     device = device_name(Mode.DRS, CARDS[0])
     holds = tuple(PreparedDevice("gcu", POOL, device, instance=one) for one in instances)
     return PreparedClaim(A, state, holds, ())
@@ -37,10 +39,13 @@ def holding(*instances: Instance | None, state: State = State.PREPARE_COMPLETED)
         pytest.param(holding(OLD), holding(None), [], id="could not be made yet"),
         pytest.param(holding(OLD, OLD), holding(OLD, NEW), [(OLD, NEW)], id="one of two"),
         pytest.param(
-            holding(None, state=State.PREPARE_STARTED), holding(NEW), [], id="made the first time"
+            holding(None, state=ClaimState.PREPARE_STARTED),
+            holding(NEW),
+            [],
+            id="made the first time",
         ),
         pytest.param(
-            holding(OLD), holding(NEW, state=State.UNPREPARE_STARTED), [], id="on its way out"
+            holding(OLD), holding(NEW, state=ClaimState.UNPREPARE_STARTED), [], id="on its way out"
         ),
         pytest.param(holding(OLD), None, [], id="forgotten"),
     ],

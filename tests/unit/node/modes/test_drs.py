@@ -17,7 +17,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import Kind, record
 from dra_driver.node.modes.drs import DrsCard
-from dra_driver.simulator.state import Instance as There
+from dra_driver.simulator.state import InstanceState as There
 from tests.unit.node.drs_world import tool
 from tests.unit.node.world import CARDS, hold
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dra_driver.model.card import Problem
-from dra_driver.simulator.state import Instance
+from dra_driver.simulator.state import InstanceState
 from tests.unit.node.drs_world import DrsWorld, errors, instance, tool, whole
 from tests.unit.node.world import CARDS, Agent
 
@@ -63,7 +63,7 @@ def claimed(world: DrsWorld, agent: Agent) -> None:
 
 
 def divided(world: DrsWorld, agent: Agent) -> None:
-    there = Instance(1, "1g.6gb", "theirs", (0,))
+    there = InstanceState(1, "1g.6gb", "theirs", (0,))
     world.tool.set_card(ONE, instances=(there,), virtualization="DRS")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dra_driver.model.claims.claim import ClaimRef
-from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim, State
+from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
 from dra_driver.node.visibility.other_claims import others_to_read
 
 
@@ -15,7 +15,9 @@ def claim(name: str, namespace: str = "team") -> ClaimRef:
 
 def prepared(*claims: ClaimRef) -> Ledger:
     """Of none of them it is known that one pod alone may use it."""
-    return Ledger({ref.uid: PreparedClaim(ref, State.PREPARE_COMPLETED, (), ()) for ref in claims})
+    return Ledger(
+        {ref.uid: PreparedClaim(ref, ClaimState.PREPARE_COMPLETED, (), ()) for ref in claims}
+    )
 
 
 OTHERS = tuple(claim(f"other-{number}") for number in range(4))

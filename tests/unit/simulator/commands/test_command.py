@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import pytest
 
-from dra_driver.simulator.commands.command import Command, UsageError, parse
+from dra_driver.simulator.commands.command import ParsedCall, UsageError, parse
 
 
 @pytest.mark.parametrize(
     ("line", "command"),
     [
-        ("", Command("summary")),
-        ("-L", Command("list")),
-        ("-i 3 -L", Command("list", 3)),
-        ("-L -i 3", Command("list", 3)),
-        ("-q", Command("query")),
-        ("-i 0 -q", Command("query", 0)),
-        ("-q --json-format", Command("query", json=True)),
-        ("-i 1 -q --json-format", Command("query", 1, json=True)),
-        ("-i 1 --drs on", Command("drs-on", 1)),
-        ("-i 1 --drs off", Command("drs-off", 1)),
-        ("-i 1 --drs --list-profile", Command("list-profile", 1)),
-        ("-i 1 --drs --list-instance", Command("list-instance", 1)),
-        ("-i 1 --drs --create-instance 2", Command("create-instance", 1, 2)),
-        ("-i 1 --drs --destroy-instance 7", Command("destroy-instance", 1, 7)),
+        ("", ParsedCall("summary")),
+        ("-L", ParsedCall("list")),
+        ("-i 3 -L", ParsedCall("list", 3)),
+        ("-L -i 3", ParsedCall("list", 3)),
+        ("-q", ParsedCall("query")),
+        ("-i 0 -q", ParsedCall("query", 0)),
+        ("-q --json-format", ParsedCall("query", json=True)),
+        ("-i 1 -q --json-format", ParsedCall("query", 1, json=True)),
+        ("-i 1 --drs on", ParsedCall("drs-on", 1)),
+        ("-i 1 --drs off", ParsedCall("drs-off", 1)),
+        ("-i 1 --drs --list-profile", ParsedCall("list-profile", 1)),
+        ("-i 1 --drs --list-instance", ParsedCall("list-instance", 1)),
+        ("-i 1 --drs --create-instance 2", ParsedCall("create-instance", 1, 2)),
+        ("-i 1 --drs --destroy-instance 7", ParsedCall("destroy-instance", 1, 7)),
     ],
 )
-def test_commands(line: str, command: Command) -> None:
+def test_commands(line: str, command: ParsedCall) -> None:
     assert parse(line.split()) == command
 
 

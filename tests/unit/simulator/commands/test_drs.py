@@ -9,15 +9,15 @@ import pytest
 from dra_driver.simulator.commands import drs
 from dra_driver.simulator.description.resolve import first_state
 from dra_driver.simulator.description.spec import MachineSpec
-from dra_driver.simulator.state import Card
+from dra_driver.simulator.state import CardState
 
 
-def card(**keys: object) -> Card:
+def card(**keys: object) -> CardState:
     described = {"bdf": "0000:0d:00.0", "model": "S60", **keys}
     return drs.switch_on(first_state(MachineSpec.model_validate({"cards": [described]})).cards[0])
 
 
-def filled(of: Card, profiles: list[int], placement: str) -> Card:
+def filled(of: CardState, profiles: list[int], placement: str) -> CardState:
     for profile in profiles:
         of, _ = drs.create(of, profile, placement=placement, ids="reused")
     return of

@@ -11,7 +11,7 @@ from dra_driver.simulator.commands import drs, operations
 from dra_driver.simulator.commands.command import parse
 from dra_driver.simulator.description.resolve import first_state
 from dra_driver.simulator.description.spec import MachineSpec
-from dra_driver.simulator.state import Machine
+from dra_driver.simulator.state import MachineState
 from tests.unit.efsmi_outputs import BANNER, INSTANCE_ROW, INSTANCES, LIST
 
 NOON = 1_767_240_000.0
@@ -110,12 +110,12 @@ OTHER = {
 FOREIGN = {"profile": "1g.6gb", "uuid": "5b0c4c7e-6a0e-4a54-9d0b-0f3a3f2f6a11"}
 
 
-def state(*cards: dict[str, Any], driver: str = "1.5.20260710", **efsmi: Any) -> Machine:
+def state(*cards: dict[str, Any], driver: str = "1.5.20260710", **efsmi: Any) -> MachineState:
     described = {"driverVersion": driver, "efsmi": {"rmaInfo": False, **efsmi}, "cards": cards}
     return first_state(MachineSpec.model_validate(described))
 
 
-def printed(machine: Machine, *argv: str) -> str:
+def printed(machine: MachineState, *argv: str) -> str:
     effect = operations.perform(machine, parse(argv), {}, NOON)
     assert effect.exit_code == 0, effect.error
     return effect.out.decode()

@@ -10,13 +10,13 @@ import pytest
 from dra_driver.model.errors import InvalidValue
 from dra_driver.simulator.description.load import machine_spec, shipped_machines
 from dra_driver.simulator.description.resolve import first_state
-from dra_driver.simulator.state import Machine
+from dra_driver.simulator.state import MachineState
 
 S60 = {"bdf": "0000:0d:00.0", "model": "S60"}
 OTHER = {"bdf": "0000:0e:00.0", "model": "S60"}
 
 
-def loaded(source: Any) -> Machine:
+def loaded(source: Any) -> MachineState:
     return first_state(machine_spec(source))
 
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Protocol
 
 
-class Program(Protocol):
-    """A part of the process with threads of its own. Constructing one has no effects."""
+class Runnable(Protocol):
+    """A part of the process with threads of its own (controller-runtime: manager.Runnable).
+    Constructing one has no effects."""
 
     def start(self) -> None:
         """Start all threads. Raises GcuError where they cannot serve."""
@@ -16,7 +17,7 @@ class Program(Protocol):
         """End all threads, in a few seconds."""
 
     def ready(self) -> str | None:
-        """None where the program serves, or why it does not yet."""
+        """None where it serves, or why it does not yet."""
 
     def live(self) -> str | None:
         """None, or which thread ended or hangs, which only a fault of ours can cause."""
