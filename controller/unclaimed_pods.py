@@ -35,9 +35,9 @@ class UnclaimedPods(Collector):
         self._suspects: dict[str, Object] = {}  # by UID
 
     def on_replace(self, items: Sequence[ReadOnlyObject]) -> None:
-        found = {uid_of(each): each for each in map(unpacked, items) if _is_suspect(each)}
+        suspects = {uid_of(pod): pod for pod in map(unpacked, items) if _is_suspect(pod)}
         with self._lock:
-            self._suspects = found
+            self._suspects = suspects
 
     def on_event(self, change: Change, obj: ReadOnlyObject) -> None:
         pod = unpacked(obj)

@@ -169,13 +169,13 @@ def as_data(nodes: Sequence[NodeView], missing: Sequence[str]) -> dict[str, Any]
 
 
 def _totals_data(totals: Totals) -> dict[str, Any]:
-    found = asdict(totals)
-    found["freeCapacity"] = _free_data(totals.free_capacity)
-    del found["free_capacity"]
+    data = asdict(totals)
+    data["freeCapacity"] = _free_data(totals.free_capacity)
+    del data["free_capacity"]
     for name in ("slices", "sizes"):
-        used, total = found[name]
-        found[name] = {"used": used, "total": total}
-    return found
+        used, total = data[name]
+        data[name] = {"used": used, "total": total}
+    return data
 
 
 def _free_data(free: FreeCapacity) -> dict[str, int]:
@@ -219,11 +219,11 @@ def _card_data(card: CardView) -> dict[str, Any]:
     }
 
 
-def as_object(found: Any) -> Any:
+def as_object(value: Any) -> Any:
     """A dataclass as a dictionary for `as_text`, its fields named as Kubernetes names fields."""
-    if is_dataclass(found):
-        return {_camel(each.name): as_object(getattr(found, each.name)) for each in fields(found)}
-    return [as_object(each) for each in found] if isinstance(found, tuple) else found
+    if is_dataclass(value):
+        return {_camel(each.name): as_object(getattr(value, each.name)) for each in fields(value)}
+    return [as_object(each) for each in value] if isinstance(value, tuple) else value
 
 
 def _camel(name: str) -> str:

@@ -158,8 +158,8 @@ class ClusterCache:
         return (each.unpacked(resource) for each in changes if each is not None)
 
     def apply(self, resource: Resource, change: Change, obj: ReadOnlyObject) -> Changed | None:
-        """One object. Returns what changed, or None where it was known already. ADDED and DELETED
-        come from the watch; an object that is read beside the watch is MODIFIED."""
+        """Take in one object. Returns what changed, or None if that version was known already.
+        ADDED and DELETED come from the watch; an object that is read beside it is MODIFIED."""
         replaced = self._apply(resource, change, obj)
         return None if replaced is None else replaced.unpacked(resource)
 
@@ -255,8 +255,8 @@ class ClusterCache:
 
     def get(self, key: Key) -> Object | None:
         """The object that the key names."""
-        found = self._objects[RESOURCE_OF[key.subject]].get(f"{key.namespace}/{key.name}")
-        return None if found is None else unpacked(found)
+        stored = self._objects[RESOURCE_OF[key.subject]].get(f"{key.namespace}/{key.name}")
+        return None if stored is None else unpacked(stored)
 
     def present(self, key: Key, uid: str) -> Object | None:
         """The object that the key names, if it has that UID. None if the object that had it was
@@ -269,11 +269,11 @@ class ClusterCache:
         which a cluster has the most, need none: each would keep the first waiting pod waiting."""
         for resource in RESOURCE_OF.values():
             for stored in tuple(self._objects[resource].values()):
-                each = unpacked(stored)
-                if resource is RESOURCE_CLAIMS and is_in_use(each) and allocated_by_us(each):
+                obj = unpacked(stored)
+                if resource is RESOURCE_CLAIMS and is_in_use(obj) and allocated_by_us(obj):
                     continue
-                if resource is not PODS or not self._counts.is_served(each):
-                    yield Changed(resource, None, each)
+                if resource is not PODS or not self._counts.is_served(obj):
+                    yield Changed(resource, None, obj)
 
     def pods_of_template(self, key: Key) -> list[Object]:
         """The pods that name the claim template, those that have ended left out."""
@@ -286,7 +286,7 @@ class ClusterCache:
     def claims_of(self, pod: Object) -> dict[str, Object] | None:
         """The pod's claims by their names in the pod; None while one is missing, being deleted
         or another pod's."""
-        found: dict[str, Object] = {}
+        claims: dict[str, Object] = {}
         for reference, name in claim_names(pod).items():
             key = Key(Subject.CLAIM, pod["metadata"]["namespace"], name or "")
             claim = self.get(key) if name else None
@@ -294,8 +294,8 @@ class ClusterCache:
                 return None
             if not pods.owns(pod, claim):
                 return None
-            found[reference] = claim
-        return found
+            claims[reference] = claim
+        return claims
 
     def pods_of(self, claim: Object) -> list[Object]:
         """The pods that name the claim, those that have ended left out."""
@@ -306,12 +306,12 @@ class ClusterCache:
         group = self.groups.group_of(pod)
         if group is None or not group.is_gang:
             return Unit(uid_of(pod), (pod,))
-        found = map(self.get, self.groups.waiting_members(group.name))
-        members = tuple(each for each in found if each is not None)
-        return Unit(group.uid, members, group.is_whole)
+        members = map(self.get, self.groups.waiting_members(group.name))
+        present = tuple(pod for pod in members if pod is not None)
+        return Unit(group.uid, present, group.is_whole)
 
     def unit_uid(self, pod: Object) -> str:
-        """The UID of that unit, whose members are not read."""
+        """The UID of the pod's unit; the members of a gang are not read for it."""
         group = self.groups.group_of(pod)
         return uid_of(pod) if group is None or not group.is_gang else group.uid
 
@@ -322,9 +322,10 @@ class ClusterCache:
         return self._counts.cards_of_replicas(_name(pod), pod)
 
     def _alive(self, names: Iterable[Name]) -> list[Object]:
-        found = (self._objects[PODS].get(name) for name in sorted(names))
-        alive = (unpacked(pod) for pod in found if pod is not None)
-        return [pod for pod in alive if not pods.is_done(pod)]
+        """The pods of these names, those that have ended left out."""
+        stored = (self._objects[PODS].get(name) for name in sorted(names))
+        present = (unpacked(pod) for pod in stored if pod is not None)
+        return [pod for pod in present if not pods.is_done(pod)]
 
 
 def is_newer(obj: Object, old: Object) -> bool:

@@ -74,22 +74,22 @@ class ExtenderCache:
 
     def cards(self, node: str) -> tuple[NodeCard, ...]:
         """The last report of the node's agent; empty where it could not be read."""
-        found = self._nodes.get(node)
-        return found.cards if found else ()
+        known = self._nodes.get(node)
+        return known.cards if known else ()
 
     def card_kinds(self, labels: Mapping[str, str]) -> frozenset[CardKind]:
         """Of the nodes with these labels whose agents have reported their cards."""
         wanted = labels.items()
-        found = [each.kinds for each in self._nodes.values() if wanted <= each.labels.items()]
-        return frozenset().union(*found)
+        kinds = [node.kinds for node in self._nodes.values() if wanted <= node.labels.items()]
+        return frozenset().union(*kinds)
 
     def problem(self, node: str) -> str:
         """Why no card of the node can be allocated, whatever is free; empty where one can."""
-        found = self._nodes.get(node)
-        if found is None or found.problem:
-            return found.problem if found else UNREPORTED
-        if found.unplaced:
-            return f"which cards {', '.join(found.unplaced)} has is not reported yet"
+        known = self._nodes.get(node)
+        if known is None or known.problem:
+            return known.problem if known else UNREPORTED
+        if known.unplaced:
+            return f"which cards {', '.join(known.unplaced)} has is not reported yet"
         return ""
 
     def put_node(self, node: Object) -> None:
@@ -245,8 +245,8 @@ class ExtenderCache:
         known.ended -= {each.kubelet_uid for each in known.bound.values()}
         for hold in known.holds:
             self._holdings.remove(hold)
-        found = allocations_on(name, known.cards, known.bound.values(), known.ended)
-        known.holds, known.unplaced = found.holds, found.unplaced
+        counted = allocations_on(name, known.cards, known.bound.values(), known.ended)
+        known.holds, known.unplaced = counted.holds, counted.unplaced
         for hold in known.holds:
             self._holdings.add(hold)
 

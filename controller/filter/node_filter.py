@@ -126,13 +126,13 @@ class NodeFilter:
     def _filter(self, pod: Object) -> _AllowedNodes:
         self._forget_outdated()
         constraints = nodes.digest(nodes.demand(pod))
-        found = self._filtered.get(constraints)
-        if found is None:
-            found = self._filtered[constraints] = self._examine(pod)
+        allowed = self._filtered.get(constraints)
+        if allowed is None:
+            allowed = self._filtered[constraints] = self._examine(pod)
             if len(self._filtered) > _LIMIT:
                 self._filtered.popitem(last=False)
         self._filtered.move_to_end(constraints)
-        return found
+        return allowed
 
     def _examine(self, pod: Object) -> _AllowedNodes:
         feasible, reasons = list[str](), Counter[str]()

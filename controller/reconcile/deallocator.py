@@ -37,8 +37,8 @@ class Deallocator:
         kept for ever: a pod that is being deleted stays until its last finalizer is removed."""
         context, namespace = self._context, pod["metadata"]["namespace"]
         names = filter(None, claim_names(pod).values())
-        found = (context.cache.get(Key(Subject.CLAIM, namespace, name)) for name in names)
-        claims = self.reclaimable(pod, filter(None, found), self._is_unusable)
+        present = (context.cache.get(Key(Subject.CLAIM, namespace, name)) for name in names)
+        claims = self.reclaimable(pod, filter(None, present), self._is_unusable)
         is_free = not context.dispatcher.in_flight(pod, *claims)
         if claims and is_free and not pods.node_name(pod):
             self.release(pods.key_of(pod), claims, "its pod cannot be bound")

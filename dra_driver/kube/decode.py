@@ -116,8 +116,8 @@ def decode_page(text: bytes, decoder: Decoder) -> tuple[list[Any], Mapping[str, 
     try:
         page = _PAGE.decode(text)
     except (ValueError, RecursionError):  # one object is nested too deep
-        found = decode(text)
-        return list(map(decoder.convert, found.get("items") or ())), found["metadata"]
+        listed = decode(text)
+        return list(map(decoder.convert, listed.get("items") or ())), listed["metadata"]
     return list(map(decoder.decode, page.get("items") or ())), page["metadata"]
 
 
@@ -127,8 +127,8 @@ def decode_event(line: bytes, decoder: Decoder) -> tuple[str, Any]:
     try:
         event = _EVENT.decode(line)
     except (ValueError, RecursionError):
-        found = decode(line)
-        kind, obj = found["type"], found["object"]
+        plain = decode(line)
+        kind, obj = plain["type"], plain["object"]
         return kind, obj if kind in _PLAIN else decoder.convert(obj)
     kind = event["type"]
     return kind, (WHOLE if kind in _PLAIN else decoder).decode(event["object"])
@@ -144,14 +144,15 @@ def decode(text: bytes) -> Any:
 
 
 def _cut(text: bytes) -> Iterator[bytes]:
+    """The pieces of the text with null in place of what is nested too deep."""
     depth = begin = 0
-    for found in _TOKEN.finditer(text):
-        if found[0] in b"[{":
+    for token in _TOKEN.finditer(text):
+        if token[0] in b"[{":
             depth += 1
             if depth == _DEEPEST + 1:
-                yield text[begin : found.start()] + b"null"
-        elif found[0] in b"]}":
+                yield text[begin : token.start()] + b"null"
+        elif token[0] in b"]}":
             if depth == _DEEPEST + 1:
-                begin = found.end()
+                begin = token.end()
             depth -= 1
     yield text[begin:]
