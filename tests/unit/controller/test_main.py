@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 from prometheus_client import CollectorRegistry
 
+from controller import main
 from controller.app import Controller
 from controller.extender.extender import Extender
 from controller.main import runnables_of
@@ -80,6 +81,20 @@ def test_the_webhook_starts_first_and_stops_last(
 ) -> None:
     found = chosen(tmp_path, server, webhook_certificate=tmp_path, webhook_key=tmp_path)
     assert found == [Webhook, front]
+
+
+@pytest.mark.parametrize(("server", "expected"), [(Server(36), False), (Server(30), True)])
+def test_without_dra_the_webhook_asks_the_extender_for_kinds_of_cards(
+    tmp_path: Path, server: Server, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bool] = []
+
+    def without(*_: object, card_kinds: object, **__: object) -> None:
+        seen.append(card_kinds is not None)
+
+    monkeypatch.setattr(main, "webhook_of", without)
+    chosen(tmp_path, server)
+    assert seen == [expected]
 
 
 def test_what_cannot_be_is_refused(tmp_path: Path) -> None:

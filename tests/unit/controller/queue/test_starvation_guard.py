@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from controller.allocator.allocate import feasible
+from controller.allocator.claim_request import parse_claim
 from controller.allocator.nodes.node_set import NodeSet
 from controller.cache.claims import MANAGER
 from controller.queue import starvation_guard
+from controller.queue.queueing_hints import PodClass
+from controller.reconcile.reconciler import Reconciler
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.model.claims.claim import Object
 from tests.unit.controller.allocator.build import (
@@ -98,6 +101,26 @@ def test_then_a_node_is_reserved_for_it() -> None:
     world.remove(RESOURCE_CLAIMS, "a1")
     world.run_until_idle()
     assert world.node_of("large") == "a"
+
+
+def test_another_node_is_reserved_when_the_pod_may_not_run_on_its_own() -> None:
+    """It need not be patient again."""
+    world = two_full_nodes()
+    world.run_until_idle()
+    reconciler = world.worker._reconciler
+    assert isinstance(reconciler, Reconciler)
+    guard, large, state = reconciler._guard, pod("large", "large"), world.worker._cache.state()
+    wanted = [parse_claim(claim("large", [request(count=2)]), state.classes)]
+    pod_class = PodClass.of(large, wanted, ())
+    for now, nodes, left, kept in (
+        (FAIRNESS - 1.0, "ab", (), None),
+        (FAIRNESS, "ab", (), "a"),
+        (FAIRNESS + 1.0, "ab", (), "a"),
+        (FAIRNESS + 2.0, "b", ("a",), "b"),
+    ):
+        assert guard.reserve(large, 0.0, now, pod_class, state.numbers.set_of(nodes)) == left
+        reservation = guard.reserved_against(pod("small", "small"))
+        assert (None if reservation is None else reservation.node) == kept
 
 
 def test_other_nodes_are_open_to_all() -> None:
