@@ -234,7 +234,7 @@ def test_a_slow_check_keeps_no_other_waiting(serve: Serve) -> None:
 def test_a_silent_client_is_let_go(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("dra_driver.telemetry.http_server.Handler.idle", 0.05)
+    monkeypatch.setattr("dra_driver.telemetry.http_server.ConnectionHandler.idle", 0.05)
     server = serve()
     with (
         caplog.at_level(logging.WARNING),
