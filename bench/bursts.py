@@ -20,7 +20,7 @@ from statistics import median
 from bench.ours import Ours
 from bench.report import result, table
 from bench.trace import Job
-from controller.allocator.order import Policy
+from controller.allocator.packing.policy import Policy
 from tests.cluster.cluster import Cluster
 from tests.cluster.image.build import driver_archive
 from tests.cluster.image.inputs import Inputs

@@ -10,7 +10,7 @@ from controller.allocator.allocate import Allocation, allocate
 from controller.allocator.allocated_devices import AllocatedDevices, DeviceAllocation
 from controller.allocator.claim_request import parse_claim
 from controller.allocator.inventory import Inventory
-from controller.allocator.order import Policy
+from controller.allocator.packing.policy import Policy
 from controller.allocator.state import State
 from dra_driver.selector.selector import Selectors
 

@@ -26,7 +26,7 @@ from bench.ours import Ours
 from bench.plot import bars
 from bench.report import result, table
 from bench.trace import Job, in_mode, load
-from controller.allocator.order import Policy
+from controller.allocator.packing.policy import Policy
 from dra_driver.model.claims.packing import Packing
 
 STATIC_CARDS = 64

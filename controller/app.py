@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from prometheus_client import CollectorRegistry
 
 from controller import metric_specs as specs
-from controller.allocator.order import Policy
+from controller.allocator.packing.policy import Policy
 from controller.cache.cache import WATCHED, ClusterCache
 from controller.filter.node_filter import NodeFilter
 from controller.housekeeping import Housekeeping

@@ -17,11 +17,11 @@ from controller.allocator.diagnosis import diagnose
 from controller.allocator.nodes.matching import COMPARED, CardQuery, MatchingCards
 from controller.allocator.nodes.node_info import NodeInfo
 from controller.allocator.nodes.node_set import NodeSet, numbers
-from controller.allocator.order import Order, Policy, Score
+from controller.allocator.order import Order, Score
+from controller.allocator.packing.policy import BINPACK, Policy
 from controller.allocator.results import DeviceAssignments
 from controller.allocator.search import NodeSearch
 from controller.allocator.state import Budget, SearchedNodes, SearchLimitReached, State
-from dra_driver.model.claims.packing import Packing
 
 MOST_STEPS: Final = 100_000
 NO_PEERS: Final[Mapping[CardKey, int]] = MappingProxyType({})
@@ -55,7 +55,7 @@ def allocate(
     wanted: Sequence[ClaimRequest],
     nodes: NodeSet,
     *,
-    policy: Policy | None = None,
+    policy: Policy = BINPACK,
     peers: Mapping[CardKey, int] = NO_PEERS,
     with_capacity: NodeSet = 0,
     steps: int = MOST_STEPS,
@@ -67,8 +67,9 @@ def allocate(
     of the state's selectors ends before; the next attempt gets further.
 
     `policy` holds where the claims themselves say nothing. `peers` has the cards that replicas of
-    the same workload use, each with the number of them: what spreads avoids those cards and their
-    nodes. `with_capacity` nodes come before all others. Sets of nodes are those of `state.numbers`.
+    the same workload use, each with the number of them: a policy that keeps replicas apart avoids
+    those cards and their nodes. `with_capacity` nodes come before all others. Sets of nodes are
+    those of `state.numbers`.
     """
     decision = _Decision(state, wanted, policy, steps)
     for part in filter(None, (nodes & with_capacity, nodes & ~with_capacity)):
@@ -84,7 +85,7 @@ def rank(
     wanted: Sequence[ClaimRequest],
     nodes: NodeSet,
     *,
-    policy: Policy | None = None,
+    policy: Policy = BINPACK,
     peers: Mapping[CardKey, int] = NO_PEERS,
 ) -> list[str]:
     """Those of `nodes` on each of which `allocate` finds devices for all of `wanted`, the best
@@ -93,14 +94,14 @@ def rank(
 
 
 def feasible(
-    state: State, wanted: Sequence[ClaimRequest], nodes: NodeSet, *, policy: Policy | None = None
+    state: State, wanted: Sequence[ClaimRequest], nodes: NodeSet, *, policy: Policy = BINPACK
 ) -> NodeSet:
     """The same nodes as a set."""
     return _Decision(state, wanted, policy).feasible(nodes)
 
 
 def can_serve(
-    state: State, wanted: Sequence[ClaimRequest], nodes: NodeSet, *, policy: Policy | None = None
+    state: State, wanted: Sequence[ClaimRequest], nodes: NodeSet, *, policy: Policy = BINPACK
 ) -> bool:
     """Whether `allocate` finds devices for all of `wanted` on one of `nodes`. Also true if the
     search is stopped on one of them."""
@@ -116,14 +117,14 @@ class _Decision:
         self,
         state: State,
         wanted: Sequence[ClaimRequest],
-        policy: Policy | None,
+        policy: Policy,
         steps: int = MOST_STEPS,
     ) -> None:
         state.refresh()
         self._state = state
         self._fleet = state.fleet
         self._wanted = wanted
-        self._policy = (policy or Policy()).for_claims(wanted)
+        self._policy = policy.for_claims(wanted)
         self._budget = Budget(steps, state.selectors.allowance)
         self._stopped: NodeSet = 0
         self._exact = self._exact_matching()
@@ -152,8 +153,8 @@ class _Decision:
         yield from self._exact.ordered(self._fleet, nodes, self._policy)
 
     def apart_from(self, peers: Mapping[CardKey, int], nodes: NodeSet) -> Iterator[NodeInfo]:
-        """The same; with a policy that spreads, the nodes with the fewest peers first."""
-        if not peers or self._policy.nodes is not Packing.SPREAD:
+        """The same; with a policy that keeps replicas apart, the nodes with the fewest first."""
+        if not peers or not self._policy.for_nodes.keeps_apart:
             yield from self.ordered(nodes)
             return
         on_node: Counter[str] = Counter()
@@ -191,8 +192,8 @@ class _Decision:
         applying = [each for each in wanted.constraints if each.applies(exact.name)]
         attributes = tuple(sorted({each.attribute for each in applying}))
         alike = not any(each.distinct for each in applying)
-        packing = self._policy.cards_for(exact.device_request)
-        query = CardQuery(exact.device_request, attributes, alike, packing)
+        strategy = self._policy.for_cards(exact.device_request)
+        query = CardQuery(exact.device_request, attributes, alike, strategy)
         return self._state.index(MatchingCards, query)
 
     def _searched(self, nodes: NodeSet) -> Iterator[NodeInfo]:
@@ -206,7 +207,7 @@ class _Decision:
         if (first | rest).bit_count() <= COMPARED:
             first, rest = first | rest, 0
         for part in (first, rest):
-            levels = self._fleet.levels(self._policy.nodes)
+            levels = self._fleet.levels(self._policy.for_nodes)
             walked = levels.walk(part & ~known.failed & ~known.stopped)
             scored = (each for level in walked for each in self._scored(known, level))
             while few := sorted(islice(scored, COMPARED)):

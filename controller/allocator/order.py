@@ -1,61 +1,28 @@
 """The order in which a node's devices are tried, the first that fits being taken, and the score of
 a node for what it would give.
 
-Devices that can be shared: with `binpack` those in use before free ones, the least left first,
-then those with most shares of the same size; with `spread` in the reverse order.
-Whole cards: those that are nearest to each other (`dra_driver.model.devices.topology`) come first.
+Devices that can be shared come in the order of the policy (`controller.allocator.packing`). Whole
+cards: those that are nearest to each other (`dra_driver.model.devices.topology`) come first.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from controller.allocator.allocated_devices import DeviceUsage
-from controller.allocator.claim_request import MOST_RESULTS, ClaimRequest
+from controller.allocator.claim_request import MOST_RESULTS
 from controller.allocator.device import Attribute, CardKey, Device
 from controller.allocator.device_request import CapacityFit, DeviceRequest
 from controller.allocator.nodes.node_info import NodeInfo
 from controller.allocator.nodes.signature import Fill, Verdict
-from dra_driver.model.claims.packing import Packing
+from controller.allocator.packing.policy import Policy
+from controller.allocator.packing.strategy import Key
 from dra_driver.model.devices.topology import Topology, bits
 from dra_driver.selector.selector import Selectors
 
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """For nodes and for the cards of a node separately."""
-
-    nodes: Packing = Packing.BINPACK
-    cards: Packing = Packing.BINPACK
-
-    def for_claims(self, wanted: Sequence[ClaimRequest]) -> Policy:
-        """This policy with what the claims themselves say about nodes. All claims of a pod are
-        served on one node: if they differ, it is spread."""
-        said = {each.packing.nodes for each in _device_requests(wanted)} - {None}
-        if not said:
-            return self
-        nodes = Packing.SPREAD if Packing.SPREAD in said else Packing.BINPACK
-        return Policy(nodes, self.cards)
-
-    def cards_for(self, device_request: DeviceRequest) -> Packing:
-        """The packing of cards for a request; what the claim says about it comes first."""
-        return device_request.packing.cards or self.cards
-
-    def spreads(self, wanted: Sequence[ClaimRequest]) -> bool:
-        """Whether nodes or the cards of any request are spread; `self` is `for_claims(wanted)`."""
-        return self.nodes is Packing.SPREAD or any(
-            self.cards_for(each) is Packing.SPREAD for each in _device_requests(wanted)
-        )
-
-
-def _device_requests(wanted: Sequence[ClaimRequest]) -> Iterator[DeviceRequest]:
-    return (exact.device_request for each in wanted for exact in each.exact_requests())
-
-
-Key = tuple[int, ...]
 Score = tuple[int, ...]
 """The smallest is the best; those for claims of one shape have one length."""
 
@@ -73,7 +40,7 @@ class Candidate(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Order:
     """For one node. `peers` says how many replicas of the same workload use a card: a request that
-    spreads takes those with the fewest first."""
+    keeps apart takes those with the fewest first."""
 
     policy: Policy
     node: NodeInfo
@@ -112,22 +79,23 @@ class Order:
         cards = bits(each.card for _, each in given if not each.device.multiple)
         fill = tuple(sum(each.fill[part] for _, each in shared) for part in range(3))
         apart = self.node.topology.spread(cards)
-        free, load = self.node.free, self.node.load
-        if self.policy.nodes is Packing.SPREAD:
-            return (alternatives, load, -free, *fill, *apart)
-        if any(
-            self.policy.cards_for(device_request) is Packing.SPREAD for device_request, _ in shared
-        ):
-            return (alternatives, free, -load, *fill, *apart)
-        return (alternatives, *fill, free, -load, *apart)
+        nodes = self.policy.for_nodes
+        level = nodes.level(self.node.free, self.node.load)
+        if nodes.card_first and all(self.policy.for_cards(each).card_first for each, _ in shared):
+            return (alternatives, *fill, *level, *apart)
+        return (alternatives, *level, *fill, *apart)
 
     def _keys(
         self, device_request: DeviceRequest, candidates: Sequence[Candidate]
     ) -> Sequence[Key]:
         """All that counts before the places of the cards."""
-        if self.policy.cards_for(device_request) is Packing.BINPACK:
-            return [each.fill for each in candidates]
-        return [(self._replicas(each.device), *emptiest(each.fill)) for each in candidates]
+        strategy = self.policy.for_cards(device_request)
+        keys = [strategy.card_key(each.fill) for each in candidates]
+        if not strategy.keeps_apart:
+            return keys
+        return [
+            (self._replicas(each.device), *key) for each, key in zip(candidates, keys, strict=True)
+        ]
 
     def _replicas(self, device: Device) -> int:
         return self.peers.get(device.card, 0) if device.card is not None else 0
@@ -154,11 +122,6 @@ class Order:
             else (_distance(topology, each.card, taken),)
             for each in candidates
         ]
-
-
-def emptiest(fill: Fill) -> tuple[int, int]:
-    """Sorts fills for a request that spreads."""
-    return -fill[0], -fill[1]
 
 
 def _distance(topology: Topology, card: int, cards: Collection[int]) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from controller.allocator.order import Policy
+from controller.allocator.packing.policy import Policy
 from controller.cache import pods
 from controller.cache.keys import uid_of
 from controller.extender.cache import ExtenderCache

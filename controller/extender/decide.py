@@ -10,7 +10,7 @@ from controller.allocator.allocate import NO_PEERS, FitError, allocate, feasible
 from controller.allocator.claim_request import ClaimRequest
 from controller.allocator.device import CardKey
 from controller.allocator.diagnosis import diagnose_nodes
-from controller.allocator.order import Policy
+from controller.allocator.packing.policy import Policy
 from controller.cache import pods
 from controller.cache.keys import uid_of
 from controller.extender.cache import ExtenderCache
@@ -123,7 +123,7 @@ def _peers(
     cache: ExtenderCache, policy: Policy, pod: Pod, claim: ClaimRequest
 ) -> Mapping[CardKey, int]:
     """What replicas of the same workload use, where that matters."""
-    return cache.cards_of_replicas(pod) if policy.spreads([claim]) else NO_PEERS
+    return cache.cards_of_replicas(pod) if policy.keeps_apart([claim]) else NO_PEERS
 
 
 def _of_sizes(cache: ExtenderCache, request: LimitRequest, node: str) -> str:

@@ -12,7 +12,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 
 from controller import metric_specs as specs
-from controller.allocator.order import Policy
+from controller.allocator.packing.policy import Policy
 from controller.extender.admission_backoff import AdmissionBackoff
 from controller.extender.binder import Binder
 from controller.extender.bypass import BypassReporter

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Final
 
-from controller.allocator.order import Policy
+from controller.allocator.packing.policy import Policy
 from controller.extender.admission_backoff import AdmissionBackoff
 from controller.extender.binder import Binder
 from controller.extender.bypass import BypassReporter

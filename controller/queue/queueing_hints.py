@@ -9,7 +9,7 @@ from typing import Final
 from controller.allocator.allocate import can_serve
 from controller.allocator.claim_request import ClaimRequest
 from controller.allocator.nodes.node_set import NodeSet
-from controller.allocator.order import Policy
+from controller.allocator.packing.policy import Policy
 from controller.allocator.state import State
 from controller.cache import nodes, pods
 from controller.cache.keys import Key

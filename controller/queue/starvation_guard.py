@@ -14,16 +14,19 @@ from typing import Final, NamedTuple
 
 from controller.allocator.allocate import feasible
 from controller.allocator.nodes.node_set import NodeSet
+from controller.allocator.packing.policy import Policy
 from controller.allocator.state import State
 from controller.cache import pods
 from controller.cache.keys import Key
 from controller.queue.fair_queue import Rank
 from controller.queue.queueing_hints import PodClass
 from dra_driver.model.claims.claim import Object
+from dra_driver.model.claims.packing import Packing
 from dra_driver.selector.allowance import AllowanceSpent
 
 logger = logging.getLogger(__name__)
 
+_EMPTIEST_FIRST: Final = Policy(nodes=Packing.SPREAD).for_nodes
 _LIMIT: Final = 1024  # classes whose emptiest node is remembered
 
 
@@ -127,5 +130,6 @@ class StarvationGuard:
             logger.info("no node is reserved before the next check: the search takes too long")
             return None
         fleet = self._state.fleet
-        emptiest = next(fleet.by_load.walk(suitable & fleet.all_nodes), 0)
+        levels = fleet.levels(_EMPTIEST_FIRST)
+        emptiest = next(levels.walk(suitable & fleet.all_nodes), 0)
         return min(fleet.numbers.names(emptiest), default=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from controller.allocator.order import Policy
+from controller.allocator.packing.policy import Policy
 from controller.cache.cache import ClusterCache
 from controller.queue.backoff import BackoffState
 from controller.queue.bind_clock import BindClock

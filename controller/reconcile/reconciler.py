@@ -292,8 +292,7 @@ class Reconciler:
         self, pod: Object, wanted: list[ClaimRequest], nodes: FeasibleNodes
     ) -> Allocation | FitError:
         cache, policy = self._context.cache, self._context.policy
-        spreads = policy.for_claims(wanted).spreads(wanted)
-        peers = cache.cards_of_replicas(pod) if spreads else NO_PEERS
+        peers = cache.cards_of_replicas(pod) if policy.keeps_apart(wanted) else NO_PEERS
         roomy = cache.nodes_with_capacity(pod)
         for some in [nodes.nominated, nodes.feasible] if nodes.nominated else [nodes.feasible]:
             decision = allocate(

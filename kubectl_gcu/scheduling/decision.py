@@ -13,8 +13,8 @@ from controller.allocator.allocate import NO_PEERS, Allocation, FitError, alloca
 from controller.allocator.claim_request import ClaimRequest, parse_claim
 from controller.allocator.diagnosis import count_words, diagnose_nodes
 from controller.allocator.nodes.node_set import NodeSet, numbers
-from controller.allocator.order import Policy
 from controller.allocator.ownership import is_ours
+from controller.allocator.packing.policy import Policy
 from controller.allocator.results import allocation_status
 from controller.allocator.state import State
 from controller.cache.cache import ClusterCache
@@ -259,7 +259,7 @@ class LiveAllocator:
         self, pod: Object, wanted: list[ClaimRequest], nodes: FeasibleNodes
     ) -> Allocation | FitError:
         policy = self.packing or Policy()
-        spreads = policy.for_claims(wanted).spreads(wanted)
+        spreads = policy.keeps_apart(wanted)
         return allocate(
             self._cache.state(),
             wanted,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from controller.allocator.claim_fields import field_names
-from controller.allocator.order import Policy
+from controller.allocator.packing.policy import Policy
 from controller.cache import pods
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.claims.packing import Packing

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from controller.allocator.order import Policy
+from controller.allocator.packing.policy import Policy
 from controller.extender.cache import ExtenderCache
 from controller.extender.decide import filter_nodes, place, prioritize
 from controller.extender.limit_request import LimitRequest, parse_limits

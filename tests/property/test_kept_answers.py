@@ -13,7 +13,7 @@ from controller.allocator.allocate import FitError, allocate, feasible, rank
 from controller.allocator.allocated_devices import DeviceAllocation, allocations_of
 from controller.allocator.claim_request import ClaimRequest, parse_claim
 from controller.allocator.diagnosis import diagnose, diagnose_nodes
-from controller.allocator.order import Policy
+from controller.allocator.packing.policy import Policy
 from controller.allocator.state import State
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.claims.packing import Packing

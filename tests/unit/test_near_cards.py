@@ -9,7 +9,7 @@ import pytest
 
 from controller.allocator.allocate import Allocation, allocate
 from controller.allocator.claim_request import parse_claim
-from controller.allocator.order import Policy
+from controller.allocator.packing.policy import Policy
 from controller.extender.decide import place
 from controller.extender.limit_request import parse_limits
 from dra_driver.agent.slices.device_layout import card_devices

@@ -9,12 +9,12 @@ from typing import Final
 
 from controller.allocator.allocated_devices import AllocatedDevices
 from controller.allocator.device import Device, DeviceKind
-from controller.allocator.device_request import WHOLE
 from controller.allocator.inventory import Inventory
 from controller.allocator.nodes.node_info import NodeInfo
 from controller.allocator.nodes.node_set import Levels, NodeNumbers, NodeSet
 from controller.allocator.nodes.signature import CardSignature, Signatures
-from dra_driver.model.claims.packing import Packing
+from controller.allocator.packing.registry import STRATEGIES
+from controller.allocator.packing.strategy import Strategy
 
 _FEW: Final = 1024  # signatures; below that, unused ones stay
 _NONE: Final[Mapping[CardSignature, int]] = Counter()
@@ -27,7 +27,6 @@ class Fleet:
     `with_cards` has a list for each signature: at index n the set of nodes with more than n such
     cards. New signatures come last. One that no card has any more stays, as it is likely to come
     back, until the next rebuild.
-    `by_free` has the nodes by (free cards, minus load), `by_load` by (load, minus free cards).
     """
 
     def __init__(
@@ -36,8 +35,7 @@ class Fleet:
         self.generation = 0
         self.rebuilds = 0
         self.with_cards: dict[CardSignature, list[NodeSet]] = {}
-        self.by_free = Levels(1)
-        self.by_load = Levels(WHOLE)
+        self._levels = _no_levels()
         self.all_nodes: NodeSet = 0
         self.numbers = numbers
         self._inventory = inventory
@@ -74,9 +72,9 @@ class Fleet:
                 self._remove(1 << node.number, *full)
                 self._add(node, before)
 
-    def levels(self, packing: Packing) -> Levels:
-        """The nodes in the order in which they are tried."""
-        return self.by_load if packing is Packing.SPREAD else self.by_free
+    def levels(self, strategy: Strategy) -> Levels:
+        """The nodes in the order of the strategy."""
+        return self._levels[strategy]
 
     def node(self, name: str) -> NodeInfo | None:
         """None for a node without devices."""
@@ -128,14 +126,14 @@ class Fleet:
             self.generation += 1
 
     def _remove(self, bit: NodeSet, free: int, load: int) -> None:
-        self.by_free.remove((free, -load), bit)
-        self.by_load.remove((load, -free), bit)
+        for strategy, levels in self._levels.items():
+            levels.remove(strategy.level(free, load), bit)
 
     def _add(self, node: NodeInfo, before: Mapping[CardSignature, int]) -> None:
         """The node is new, or other than `before`."""
         bit = 1 << node.number
-        self.by_free.add((node.free, -node.load), bit)
-        self.by_load.add((node.load, -node.free), bit)
+        for strategy, levels in self._levels.items():
+            levels.add(strategy.level(node.free, node.load), bit)
         self.all_nodes |= bit
         self._count(bit, before, _signatures(node))
         self.generation += 1
@@ -185,10 +183,14 @@ class Fleet:
         self.rebuilds += 1
         self.with_cards = {}
         self._cards.clear()
-        self.by_free, self.by_load, self.all_nodes = Levels(1), Levels(WHOLE), 0
+        self._levels, self.all_nodes = _no_levels(), 0
         for node in list(self._nodes.values()):
             node.number = self.numbers.number(node.name)
             self._add(node, _NONE)
+
+
+def _no_levels() -> Mapping[Strategy, Levels]:
+    return {each: Levels(each.level_width) for each in STRATEGIES.values()}
 
 
 def _signatures(node: NodeInfo) -> Mapping[CardSignature, int]:

@@ -13,9 +13,9 @@ from controller.allocator.nodes.fleet import Fleet
 from controller.allocator.nodes.node_info import NodeInfo
 from controller.allocator.nodes.node_set import NodeCounter, NodeSet, numbers
 from controller.allocator.nodes.signature import CardSignature
-from controller.allocator.order import Policy, emptiest
+from controller.allocator.packing.policy import Policy
+from controller.allocator.packing.strategy import Strategy
 from controller.allocator.state import SignatureIndex
-from dra_driver.model.claims.packing import Packing
 from dra_driver.model.devices.topology import bits
 from dra_driver.selector.selector import Selectors
 
@@ -24,12 +24,12 @@ COMPARED: Final = 16  # nodes that are compared; the best one is taken
 
 class CardQuery(NamedTuple):
     """`attributes` are those that each device must have. With `alike`, all devices of the request
-    must have the same value of each. `packing` says which of a card's devices is the best."""
+    must have the same value of each. `strategy` says which of a card's devices is the best."""
 
     device_request: DeviceRequest
     attributes: tuple[str, ...]
     alike: bool
-    packing: Packing
+    strategy: Strategy
 
 
 class MatchingCards(SignatureIndex):
@@ -67,10 +67,11 @@ class MatchingCards(SignatureIndex):
 
     def _ties(self, fleet: Fleet, nodes: NodeSet, policy: Policy) -> Iterator[NodeSet]:
         """Sets of equally full nodes."""
-        levels = fleet.levels(policy.nodes)
+        nodes_by = policy.for_nodes
+        levels = fleet.levels(nodes_by)
         if self._count > 1:
             yield from levels.walk(nodes & self.nodes(fleet))
-        elif policy.nodes is Packing.BINPACK and self._query.packing is Packing.BINPACK:
+        elif nodes_by.card_first and self._query.strategy.card_first:
             for _, part in self._by_fill(fleet, nodes):
                 yield from levels.walk(part)
         else:
@@ -96,7 +97,7 @@ class MatchingCards(SignatureIndex):
                 nodes ^= part
 
     def _in_order(self, fills: Collection[Any]) -> list[Any]:
-        return sorted(fills, key=None if self._query.packing is Packing.BINPACK else emptiest)
+        return sorted(fills, key=self._query.strategy.card_key)
 
     def _examine(self, signature: CardSignature, selectors: Selectors) -> None:
         fit = signature.fit(self._query.device_request, selectors)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.allocator.order import Policy
+from controller.allocator.packing.policy import Policy
 from dra_driver.config.device_config import API_VERSION, KIND
 from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from prometheus_client import CollectorRegistry
 
-from controller.allocator.order import Policy
+from controller.allocator.packing.policy import Policy
 from controller.app import new_worker
 from controller.cache.cache import WATCHED
 from controller.informers.decoders import decoders

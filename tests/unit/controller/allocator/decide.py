@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from controller.allocator.allocate import Allocation, FitError, allocate
 from controller.allocator.claim_request import parse_claim
-from controller.allocator.order import Policy
+from controller.allocator.packing.policy import BINPACK, Policy
 from controller.allocator.state import State
 from dra_driver.model.claims.claim import Object
 from dra_driver.selector.selector import Selectors
@@ -33,7 +33,7 @@ def decide(
     held: Sequence[Object],
     *wanted: Object,
     nodes: Sequence[str] = ("a", "b", "c"),
-    policy: Policy | None = None,
+    policy: Policy = BINPACK,
 ) -> tuple[str, list[str]] | str:
     """The node and devices chosen, or the reason why none was."""
     found: State = state(slices, held, selectors=SELECTORS)

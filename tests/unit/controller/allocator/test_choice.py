@@ -8,7 +8,7 @@ import pytest
 
 from controller.allocator.allocate import Allocation, allocate
 from controller.allocator.claim_request import parse_claim
-from controller.allocator.order import Policy
+from controller.allocator.packing.policy import Policy
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.claims.packing import Packing
 from tests.unit.controller.allocator.build import (

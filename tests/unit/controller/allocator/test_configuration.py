@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from controller.allocator.claim_request import parse_claim
-from controller.allocator.order import Policy
+from controller.allocator.packing.policy import Policy
 from dra_driver.config.device_config import API_VERSION, KIND
 from dra_driver.model.claims.amounts import config_applies
 from dra_driver.model.claims.claim import Object

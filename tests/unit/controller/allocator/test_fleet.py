@@ -11,6 +11,7 @@ from controller.allocator.allocate import Allocation, allocate
 from controller.allocator.allocated_devices import DeviceAllocation
 from controller.allocator.claim_request import parse_claim
 from controller.allocator.nodes.fleet import Fleet
+from controller.allocator.packing.registry import STRATEGIES
 from controller.allocator.state import State
 from dra_driver.model.claims.claim import Object
 from tests.unit.controller.allocator.build import claim, pool, request, state
@@ -44,7 +45,7 @@ def as_counted(fleet: Fleet) -> object:
         }
         levels = [
             [level for level, nodes in sorted(index.nodes.items()) if nodes & bit]
-            for index in (fleet.by_free, fleet.by_load)
+            for index in map(fleet.levels, STRATEGIES.values())
         ]
         found[name] = (+Counter(signatures), levels)
     return found
@@ -59,7 +60,8 @@ def as_they_are(fleet: Fleet) -> object:
             (each.signature.kinds, each.signature.uses, each.signature.vanished)
             for each in node.cards
         )
-        found[name] = (signatures, [[(node.free, -node.load)], [(node.load, -node.free)]])
+        levels = [[each.level(node.free, node.load)] for each in STRATEGIES.values()]
+        found[name] = (signatures, levels)
     return found
 
 

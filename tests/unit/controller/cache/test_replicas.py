@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from controller.allocator.device import CardKey
-from controller.allocator.order import Policy
+from controller.allocator.packing.policy import Policy
 from controller.cache import pods
 from controller.cache.cache import ClusterCache
 from dra_driver.config.device_config import API_VERSION, KIND

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from controller.allocator.order import Policy
+from controller.allocator.packing.policy import Policy
 from controller.extender.cache import ExtenderCache
 from controller.extender.decide import filter_nodes
 from dra_driver.model.claims.claim import Object

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from controller.allocator.order import Policy
+from controller.allocator.packing.policy import Policy
 from controller.extender.binder import Binder
 from controller.extender.cache import ExtenderCache
 from controller.extender.decide import filter_nodes

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from controller.allocator.order import Policy
+from controller.allocator.packing.policy import Policy
 from controller.extender.cache import UNREPORTED, ExtenderCache
 from controller.extender.decide import filter_nodes, place
 from controller.extender.limit_request import parse_limits

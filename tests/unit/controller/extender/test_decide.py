@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.allocator.order import Policy
+from controller.allocator.packing.policy import Policy
 from controller.extender.cache import UNREPORTED, ExtenderCache
 from controller.extender.decide import filter_nodes, place, prioritize
 from controller.extender.limit_request import parse_limits

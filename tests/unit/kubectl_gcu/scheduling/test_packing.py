@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controller.allocator.order import Policy
+from controller.allocator.packing.policy import Policy
 from dra_driver.kube.resources import DEVICE_CLASSES, NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.claims.packing import Packing

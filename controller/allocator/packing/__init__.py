@@ -1,0 +1,1 @@
+"""Which node and which card is preferred where several fit."""

@@ -1,0 +1,36 @@
+"""What one way to pack decides."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from controller.allocator.nodes.node_set import Level
+from controller.allocator.nodes.signature import Fill
+
+Key = tuple[int, ...]
+"""Sorts what can be chosen; the smallest is the best."""
+
+
+class Strategy(ABC):
+    """The order of nodes, the order of a node's cards, and whether replicas are kept apart. Nodes
+    and cards may have different strategies.
+
+    `keeps_apart`: nodes and cards that replicas of the same workload use come last.
+    `card_first`: how well a card fits decides before the levels of nodes do, if nodes and cards
+    both have such a strategy.
+    `level_width`: so many values of a level's first number are passed by together (`Levels`).
+    """
+
+    keeps_apart: ClassVar[bool]
+    card_first: ClassVar[bool]
+    level_width: ClassVar[int]
+
+    @abstractmethod
+    def level(self, free: int, load: int) -> Level:
+        """Sorts a node by its number of free cards, and by what is allocated of it, in thousandths
+        of a card."""
+
+    @abstractmethod
+    def card_key(self, fill: Fill) -> Key:
+        """Sorts a card by what would be left of it."""
