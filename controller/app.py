@@ -19,6 +19,7 @@ from controller.informers.decoders import decoders
 from controller.informers.optional_watch import OptionalReflector
 from controller.leaderelection.fence import Fence
 from controller.leaderelection.leader import LeaderElector, LeaseTimes
+from controller.placer.placer import Placer
 from controller.queue.backoff import BackoffState, KeyBackoff
 from controller.queue.bind_clock import BindClock
 from controller.queue.event_queue import EventQueue, ResourceEventHandler
@@ -129,8 +130,13 @@ def new_worker(
         longest_pause=settings.node_retry_longest,
         draw=draw,
     )
-    context = Context(
-        settings, cache, dispatcher, backoff, bind_clock, queue, reporter, policy, clock
+    context = Context(settings, cache, dispatcher, backoff, bind_clock, queue, reporter, clock)
+    placer = Placer(
+        cache,
+        node_filter,
+        policy,
+        schedulers=settings.served_schedulers,
+        ignored_fields=settings.ignored_fields,
     )
     by_scheduler = settings.allocator == "scheduler"
     worker = Worker(
@@ -138,7 +144,7 @@ def new_worker(
         events=events,
         reconciler=Observer(context)
         if by_scheduler
-        else Reconciler(context, node_filter, guard, AllocationCommitter(context, now)),
+        else Reconciler(context, placer, guard, AllocationCommitter(context, now)),
         previous_leader=PreviousLeaderFence(
             api, pool, writer, fence, events, cache, faults.isolate, clock
         ),

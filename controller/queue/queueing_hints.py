@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -14,6 +14,7 @@ from controller.allocator.state import State
 from controller.cache import nodes, pods
 from controller.cache.keys import Key
 from controller.filter.node_filter import NodeFilter
+from controller.placer.pod_claims import PodClaims
 from controller.queue.fair_queue import StepLimiter
 from dra_driver.model.claims.claim import Object
 from dra_driver.selector.allowance import AllowanceSpent
@@ -35,13 +36,11 @@ class PodClass:
     selectors: Sequence[Object] = field(compare=False, default=())
 
     @classmethod
-    def of(
-        cls, pod: Object, wanted: Sequence[ClaimRequest], selectors: Iterable[tuple[Object, str]]
-    ) -> PodClass:
-        """`selectors` are node selectors with the reasons why they exclude nodes."""
-        required = [selector for selector, _ in selectors]
+    def of(cls, asked: PodClaims) -> PodClass:
+        pod, required = asked.pod, [selector for selector, _ in asked.selectors]
         constraints = pods.node_name(pod), nodes.digest([nodes.demand(pod), required])
-        return cls(tuple(each.shape for each in wanted), constraints, pod, wanted, required)
+        shape = tuple(each.shape for each in asked.wanted)
+        return cls(shape, constraints, pod, asked.wanted, required)
 
 
 @dataclass(frozen=True, slots=True)

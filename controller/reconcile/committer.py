@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import datetime
-from uuid import uuid4
 
-from controller.allocator.allocate import Allocation
-from controller.allocator.claim_request import ClaimRequest
-from controller.allocator.results import allocation_status
 from controller.cache import pods
 from controller.cache.claims import allocated_by_us
 from controller.cache.keys import Key, uid_of
+from controller.placer.outcome import Placed
 from controller.queue.backoff import Allocated
 from controller.reconcile.context import Context
 from controller.write.commands import Answer, Command, FenceClaim, WriteAllocation
@@ -30,35 +27,17 @@ class AllocationCommitter:
         self._context = context
         self._now = now
 
-    def commit(
-        self,
-        pod: Object,
-        wanted: Sequence[ClaimRequest],
-        decision: Allocation,
-        *,
-        binds_volumes: bool,
-    ) -> None:
+    def commit(self, pod: Object, placed: Placed, *, binds_volumes: bool) -> None:
         """Write the allocations of all claims of the pod. If a claim lost an allocation before,
         the pod may have been bound meanwhile: it is read first. The gate of a pod in a group is
         lifted in another step, with those of the group."""
         context = self._context
         timestamp = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        claims: list[Object] = []
-        for request, devices in zip(wanted, decision.assignments, strict=True):
-            # Without a reservation: kube-scheduler adds it.
-            status = (request.claim.get("status") or {}) | {
-                "allocation": allocation_status(
-                    request,
-                    devices,
-                    decision.node,
-                    context.cache.state().classes,
-                    timestamp=timestamp,
-                    new_share_id=lambda: str(uuid4()),
-                )
-            }
-            claims.append(request.claim | {"status": status})
-            context.cache.assume(claims[-1])
-        was_released = any(context.backoff.was_released(each.ref.uid) for each in wanted)
+        # Without reservations: kube-scheduler adds them.
+        claims = placed.claims(context.cache.state().classes, timestamp)
+        for claim in claims:
+            context.cache.assume(claim)
+        was_released = any(context.backoff.was_released(uid_of(each)) for each in claims)
         context.dispatcher.dispatch(
             WriteAllocation(
                 key=pods.key_of(pod),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from controller.allocator.packing.policy import Policy
 from controller.cache.cache import ClusterCache
 from controller.queue.backoff import BackoffState
 from controller.queue.bind_clock import BindClock
@@ -17,7 +16,7 @@ from controller.write.dispatcher import WriteDispatcher
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """`clock` returns seconds; `policy` says how to pack."""
+    """`clock` returns seconds."""
 
     settings: ControllerSettings
     cache: ClusterCache
@@ -26,7 +25,6 @@ class Context:
     bind_clock: BindClock
     queue: SchedulingQueue
     reporter: Reporter
-    policy: Policy
     clock: Callable[[], float]
 
     def nodes_of(self, pools: Iterable[str]) -> set[str]:

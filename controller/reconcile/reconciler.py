@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
-from controller.allocator.allocate import NO_PEERS, Allocation, FitError, allocate
-from controller.allocator.claim_request import ClaimRequest, parse_claim
-from controller.allocator.ownership import is_ours
-from controller.allocator.results import granted_amounts
 from controller.cache import pods
 from controller.cache.claims import allocated_by_us
 from controller.cache.keys import Key, Subject, uid_of
 from controller.cache.pod_groups import Member
-from controller.filter.node_filter import FeasibleNodes, NodeFilter
-from controller.filter.usage import check_allocated, check_requested, check_scheduler
+from controller.placer.outcome import Placed, Unplaced
+from controller.placer.placer import Placer
+from controller.placer.pod_claims import PodClaims
 from controller.queue.queueing_hints import PodClass
 from controller.queue.starvation_guard import StarvationGuard
 from controller.reconcile.bind_timeout import BindTimeout
@@ -50,12 +47,12 @@ class Reconciler:
     def __init__(
         self,
         context: Context,
-        node_filter: NodeFilter,
+        placer: Placer,
         guard: StarvationGuard,
         committer: AllocationCommitter,
     ) -> None:
         self._context = context
-        self._filter = node_filter
+        self._placer = placer
         self._guard = guard
         self._committer = committer
         self._volumes = VolumeCache(context.clock)
@@ -125,52 +122,36 @@ class Reconciler:
         if context.dispatcher.in_flight(pod, *claims.values()):
             return
         try:
-            ours, wanted = self._requests(pod, claims)
+            asked = self._placer.read(pod, claims)
         except (Refused, InvalidValue) as error:
-            self._refuse(pod, list(claims.values()), error)
+            self._refuse(pod, claims.values(), str(error))
             return
-        if self._is_left_to_group(pod, ours, Member.COMPLETE if wanted else Member.SERVED):
+        found = Member.COMPLETE if asked.wanted else Member.SERVED
+        if self._is_left_to_group(pod, asked.ours, found):
             return
-        if not wanted:
+        if not asked.wanted:
             self.remove_waiting(key)
             if not all(map(allocation, claims.values())):
                 context.queue.add_foreign(key, context.clock())
-            self._leave_to_scheduler(pod, claims, ours)
-        elif (begin_at := self._begin_at(pod, wanted)) > context.clock():
+            self._leave_to_scheduler(pod, claims, asked.ours)
+        elif (begin_at := self._begin_at(asked)) > context.clock():
             self._stop_waiting(key)
             context.queue.add(key, begin_at)
         else:
-            self._serve(pod, wanted, claims, ours)
+            self._serve(asked)
 
-    def _requests(
-        self, pod: Object, claims: dict[str, Object]
-    ) -> tuple[dict[str, Object], list[ClaimRequest]]:
-        """The claims of ours by their names in the pod, and the unallocated ones as requests.
-        Raises Refused or InvalidValue where no devices may be allocated for the pod."""
-        settings, state = self._context.settings, self._context.cache.state()
-        ours = {name: claim for name, claim in claims.items() if is_ours(claim, state)}
-        # By UID: a pod may name a claim twice.
-        unallocated = {uid_of(c): c for c in ours.values() if allocation(c) is None}
-        wanted = [
-            parse_claim(claim, state.classes, settings.ignored_fields)
-            for claim in unallocated.values()
-        ]
-        if wanted:
-            check_scheduler(pod, settings.served_schedulers)
-            check_requested(pod, ours, wanted)
-        return ours, wanted
-
-    def _begin_at(self, pod: Object, wanted: Iterable[ClaimRequest]) -> float:
+    def _begin_at(self, asked: PodClaims) -> float:
         """When the claims may be allocated: after the quiet time; for a pod that was not bound with
         what it had, after its pause."""
-        begin_at = max(self._context.backoff.quiet_until(each.ref.uid) for each in wanted)
+        quiet_until, pod = self._context.backoff.quiet_until, asked.pod
+        begin_at = max(quiet_until(claim.ref.uid) for claim in asked.wanted)
         if pods.node_name(pod):
             return begin_at
         unit = self._context.cache.unit_uid(pod)
         paused = self._context.bind_clock.paused_until(unit, pods.not_scheduled(pod))
         return max(begin_at, paused)
 
-    def _is_left_to_group(self, pod: Object, claims: dict[str, Object], found: Member) -> bool:
+    def _is_left_to_group(self, pod: Object, claims: Mapping[str, Object], found: Member) -> bool:
         """Whether nothing else is done for the pod in this step, because it is a member of a group:
         the group lacks something, or the pod's gate is lifted with those of its group. `found` is
         what the step found so far."""
@@ -216,7 +197,7 @@ class Reconciler:
             self._deallocator.release_unusable(pod)
 
     def _leave_to_scheduler(
-        self, pod: Object, claims: dict[str, Object], ours: dict[str, Object]
+        self, pod: Object, claims: Mapping[str, Object], ours: Mapping[str, Object]
     ) -> None:
         """All claims of ours are allocated: kube-scheduler binds the pod. What we allocated is ours
         even if its DeviceClass is gone by now."""
@@ -230,99 +211,65 @@ class Reconciler:
             allocated = list(filter(allocated_by_us, claims.values()))
             self._bind_timeout.check(pod, allocated)
 
-    def _serve(
-        self,
-        pod: Object,
-        wanted: list[ClaimRequest],
-        claims: dict[str, Object],
-        ours: dict[str, Object],
-    ) -> None:
-        """Allocate all claims `wanted`, or let the pod wait."""
-        context, key = self._context, pods.key_of(pod)
+    def _serve(self, asked: PodClaims) -> None:
+        """Allocate all claims that are wanted, or let the pod wait."""
+        context, pod, key = self._context, asked.pod, pods.key_of(asked.pod)
         volumes = NO_VOLUMES if pods.node_name(pod) else self._volumes.get(pod)
         if volumes is None:
             context.dispatcher.dispatch(ReadVolumes(key=key, pod=pod))
             return
-        allocated = [claim for claim in claims.values() if allocation(claim) is not None]
-        of_claims = filter(
-            None, ((allocation(each) or {}).get("nodeSelector") for each in allocated)
-        )
-        selectors = [(each, "not where the pod's other claims are") for each in of_claims]
-        selectors += [(each, "not where the pod's volumes are") for each in volumes.selectors]
-        decision, nodes = self._decide(pod, wanted, selectors)
-        if isinstance(decision, Allocation):
-            try:
-                check_allocated(pod, ours, wanted, decision)
-                for devices in decision.assignments:
-                    granted_amounts(devices)
-            except Refused as error:  # devices that come later may be allowed
-                pod_class = PodClass.of(pod, wanted, selectors)
-                self._refuse(pod, [each.claim for each in wanted], error, pod_class)
-            else:
-                self.remove_waiting(key)
-                binds_volumes = volumes.are_unbound
-                self._committer.commit(pod, wanted, decision, binds_volumes=binds_volumes)
-            return
-        for until in context.backoff.nodes_in_backoff(uid_of(pod), context.clock()).values():
-            context.queue.add(key, until)
-        why = "another claim of the pod cannot be allocated"
-        if not self._deallocator.release_all(pod, allocated, why):
-            self._wait(pod, PodClass.of(pod, wanted, selectors), nodes, decision)
+        asked = replace(asked, volumes=volumes.selectors)
+        outcome = self._place(asked)
+        if isinstance(outcome, Placed):
+            self.remove_waiting(key)
+            self._committer.commit(pod, outcome, binds_volumes=volumes.are_unbound)
+        elif outcome.depends_on_devices:
+            pod_class = PodClass.of(asked)
+            self._refuse(pod, [each.claim for each in asked.wanted], outcome.explain(), pod_class)
+        else:
+            self._keep_waiting(asked, outcome)
 
-    def _decide(
-        self, pod: Object, wanted: list[ClaimRequest], selectors: Sequence[tuple[Object, str]]
-    ) -> tuple[Allocation | FitError, FeasibleNodes]:
+    def _place(self, asked: PodClaims) -> Placed | Unplaced:
         """Nodes on which the pod failed are tried after all others, and not before their backoff
         has ended."""
-        context = self._context
-        failed: Collection[str] = context.backoff.failed_nodes(uid_of(pod))
-        in_backoff = context.backoff.nodes_in_backoff(uid_of(pod), context.clock())
-        reserved = self._guard.reserved_against(pod)
-        for avoided in (failed, in_backoff) if len(in_backoff) < len(failed) else (failed,):
-            excluded = dict.fromkeys(avoided, "refused by the scheduler lately")
-            if reserved is not None:
-                excluded[reserved.node] = f"reserved for {reserved.key}"
-            nodes = self._filter.feasible_nodes(pod, selectors, excluded)
-            decision = self._allocate(pod, wanted, nodes)
-            if isinstance(decision, Allocation):
-                break
-        return decision, nodes
+        context, uid = self._context, uid_of(asked.pod)
+        in_backoff = context.backoff.nodes_in_backoff(uid, context.clock())
+        excluded = dict.fromkeys(in_backoff, "refused by the scheduler lately")
+        reserved = self._guard.reserved_against(asked.pod)
+        if reserved is not None:
+            excluded[reserved.node] = f"reserved for {reserved.key}"
+        return self._placer.place(asked, excluded, last=context.backoff.failed_nodes(uid))
 
-    def _allocate(
-        self, pod: Object, wanted: list[ClaimRequest], nodes: FeasibleNodes
-    ) -> Allocation | FitError:
-        cache, policy = self._context.cache, self._context.policy
-        peers = cache.cards_of_replicas(pod) if policy.keeps_apart(wanted) else NO_PEERS
-        roomy = cache.nodes_with_capacity(pod)
-        for some in [nodes.nominated, nodes.feasible] if nodes.nominated else [nodes.feasible]:
-            decision = allocate(
-                cache.state(), wanted, some, policy=policy, peers=peers, with_capacity=roomy
-            )
-            if isinstance(decision, Allocation):
-                break
-        return decision
-
-    def _wait(
-        self, pod: Object, pod_class: PodClass, nodes: FeasibleNodes, fit_error: FitError
-    ) -> None:
-        queue, now, key = self._context.queue, self._context.clock(), pods.key_of(pod)
+    def _keep_waiting(self, asked: PodClaims, unplaced: Unplaced) -> None:
+        """Also after the backoff of a node. What the pod has is released, or, if it has nothing, a
+        node may be reserved for it."""
+        context, pod, key = self._context, asked.pod, pods.key_of(asked.pod)
+        queue, now = context.queue, context.clock()
+        for until in context.backoff.nodes_in_backoff(uid_of(pod), now).values():
+            queue.add(key, until)
+        why = "another claim of the pod cannot be allocated"
+        if self._deallocator.release_all(pod, asked.allocated, why):
+            return
+        pod_class = PodClass.of(asked)
         since = queue.add_unschedulable(key, now, pod_class)
-        claims = [each.claim for each in pod_class.wanted]
-        self._report(pod, claims, partial(nodes.explain, fit_error.explain))
-        queue.on_nodes_changed(self._guard.reserve(pod, since, now, pod_class, nodes.feasible))
+        self._report(pod, [each.claim for each in asked.wanted], unplaced.explain)
+        feasible = unplaced.nodes.feasible
+        queue.on_nodes_changed(self._guard.reserve(pod, since, now, pod_class, feasible))
         queue.add(key, self._guard.next_check(since, now))
 
     def _refuse(
         self,
         pod: Object,
-        claims: Sequence[Object],
-        error: Exception,
+        claims: Iterable[Object],
+        reason: str,
         pod_class: PodClass | None = None,
     ) -> None:
+        """The pod has a class if only the devices that were chosen are refused: others that come
+        later may be allowed."""
         if pod_class is None and self._is_left_to_group(pod, {}, Member.REFUSED):
             return
         self._context.queue.add_refused(pods.key_of(pod), self._context.clock(), pod_class)
-        self._report(pod, claims, str(error))
+        self._report(pod, claims, reason)
 
     def _report(self, pod: Object, claims: Iterable[Object], reason: Note) -> None:
         again_in = self._context.reporter.unsatisfied(pod, claims, reason)

@@ -249,20 +249,6 @@ def test_pods_of_other_schedulers_are_refused_where_the_served_ones_are_named() 
     )
 
 
-def test_a_claim_that_its_pod_names_twice_is_refused() -> None:
-    world = World()
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    twice = pod("p", "c")
-    twice["spec"]["resourceClaims"].append({"name": "again", "resourceClaimName": "c"})
-    world.put(PODS, twice)
-    assert world.run_until_idle() == []
-    assert world.recorder.notes[0] == (
-        "Pod p: pod default/p names claim default/c 2 times in spec.resourceClaims ('c', 'again'), "
-        "and kube-scheduler cannot reserve a claim twice for one pod; create the pod again with "
-        "'c' alone, and let all containers use that"
-    )
-
-
 def test_a_claim_is_kept_while_another_pod_is_bound_with_it() -> None:
     world = World(pool("a", [device("whole", 0)]))
     world.put(RESOURCE_CLAIMS, claim("both"))

@@ -16,12 +16,12 @@ from dra_driver.kube.resources import (
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import FINALIZER
 from tests.unit.controller.allocator.build import (
-    allocated,
     claim,
     device,
     pool,
     request,
 )
+from tests.unit.controller.allocator.decide import cards
 from tests.unit.controller.world import World, node, pod
 
 
@@ -150,22 +150,6 @@ def test_a_claim_that_comes_after_its_pod() -> None:
     assert world.run_until_idle() == ["c", "c status"]
 
 
-def test_a_bound_pod_is_served_on_its_node() -> None:
-    world = World()
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c", nodeName="b"))
-    world.run_until_idle()
-    assert world.node_of("c") == "b"
-
-
-def test_the_nominated_node_comes_first() -> None:
-    world = World()
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c", status={"nominatedNodeName": "b"}))
-    world.run_until_idle()
-    assert world.node_of("c") == "b"
-
-
 @pytest.mark.parametrize("change", ["labels", "taints", "unschedulable", "Ready", "gone"])
 def test_a_node_that_changes_is_filtered_again(change: str) -> None:
     """What is remembered of the nodes that fit is forgotten."""
@@ -197,28 +181,6 @@ def test_a_node_that_changes_is_filtered_again(change: str) -> None:
     assert world.node_of("d") is None
 
 
-def test_a_nominated_node_without_a_card_is_passed_by() -> None:
-    world = World()
-    world.put(RESOURCE_CLAIMS, allocated("x", "b", "whole-0000-00-00-0", "whole-0000-01-00-0"))
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c", status={"nominatedNodeName": "b"}))
-    world.run_until_idle()
-    assert world.node_of("c") == "a"
-
-
-def test_another_claims_node_is_followed() -> None:
-    world = World()
-    theirs = claim("theirs", [request(cls="gpu.example.com")])
-    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["b"]}]}]
-    selector = {"nodeSelectorTerms": terms}
-    theirs["status"] = {"allocation": {"devices": {"results": []}, "nodeSelector": selector}}
-    world.put(RESOURCE_CLAIMS, theirs)
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c", "theirs"))
-    world.run_until_idle()
-    assert world.node_of("c") == "b"
-
-
 def test_no_card_is_allocated_twice_before_the_watch_delivers() -> None:
     world = World()
     for name in ("one", "two", "three", "four"):
@@ -232,3 +194,17 @@ def test_no_card_is_allocated_twice_before_the_watch_delivers() -> None:
     ]
     assert len(set(results)) == 3
     assert "Pod four: 3 cards: 3 held; 1 requested" in world.recorder.notes
+
+
+def test_a_pod_that_waits_for_its_binding_takes_room() -> None:
+    """Node a is the better one for both."""
+    world = World([*pool("a", cards(3)), *pool("b", cards(4))])
+    for name in "ab":
+        full = node(name)
+        full["status"]["allocatable"] = {"pods": "1"}
+        world.put(NODES, full)
+    for name in ("one", "two"):
+        world.put(RESOURCE_CLAIMS, claim(name))
+        world.put(PODS, pod(name, name))
+    world.run_until_idle()
+    assert (world.node_of("one"), world.node_of("two")) == ("a", "b")

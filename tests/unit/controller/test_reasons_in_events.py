@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from dra_driver.config.device_config import API_VERSION, KIND
 from dra_driver.kube.resources import (
     NODES,
     PODS,
     RESOURCE_CLAIMS,
 )
 from dra_driver.model.claims.claim import Object
+from dra_driver.model.names import DRIVER
 from tests.unit.controller.allocator.build import (
     UNHEALTHY,
     claim,
@@ -18,7 +20,7 @@ from tests.unit.controller.allocator.build import (
     request,
     resource_slice,
 )
-from tests.unit.controller.world import World, node, pod
+from tests.unit.controller.world import SETTINGS, World, node, pod
 
 TOLD = {
     "unhealthy": (
@@ -94,3 +96,23 @@ def test_containers_that_share_some_requests_are_refused() -> None:
     world.put(PODS, overlapping)
     assert world.run_until_idle() == []
     assert "containers 'all' and 'part'" in world.recorder.notes[0]
+
+
+def test_invalid_configuration_is_reported_and_nothing_is_written() -> None:
+    world = World()
+    parameters = {"apiVersion": API_VERSION, "kind": KIND, "packing": {"node": "spread"}}
+    config = [{"opaque": {"driver": DRIVER, "parameters": parameters}}]
+    world.put(RESOURCE_CLAIMS, claim("c", config=config))
+    world.put(PODS, pod("p", "c"))
+    assert world.run_until_idle() == []
+    assert [each.partition(":")[0] for each in world.recorder.notes] == ["Pod p", "ResourceClaim c"]
+    assert all("the field packing.node is unknown" in each for each in world.recorder.notes)
+
+
+def test_a_field_that_the_setting_names_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    ignoring = SETTINGS.model_copy(update={"ignored_claim_fields": "score, weight"})
+    monkeypatch.setattr("tests.unit.controller.world.SETTINGS", ignoring)
+    world = World()
+    world.put(RESOURCE_CLAIMS, claim("c", [request(weight=1)]))
+    world.put(PODS, pod("p", "c"))
+    assert world.run_until_idle() == ["c", "c status"]

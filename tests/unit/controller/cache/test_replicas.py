@@ -12,12 +12,10 @@ from controller.allocator.device import CardKey
 from controller.allocator.packing.policy import Policy
 from controller.cache import pods
 from controller.cache.cache import ClusterCache
-from dra_driver.config.device_config import API_VERSION, KIND
 from dra_driver.kube.api import Change
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Resource
 from dra_driver.model.claims.claim import Object, claim_names, results
 from dra_driver.model.claims.packing import Packing
-from dra_driver.model.names import DRIVER
 from dra_driver.selector.selector import Selectors
 from tests.unit.controller.allocator.build import allocated, claim, device, pool, request
 from tests.unit.controller.allocator.decide import SHARED, names
@@ -53,23 +51,6 @@ def place(world: World, name: str) -> str:
     """Node and card of the replica, such as ``a1``."""
     [result] = results(world.claim(name))
     return f"{result.pool[-1]}{int(result.device.split('-')[2], 16)}"
-
-
-CASES = {
-    "packed": (Policy(), ["b0", "b0", "b0", "b1"]),
-    "nodes and cards": (BOTH, ["a0", "b0", "a1", "b1"]),
-    "nodes, with cards filled": (NODES, ["a0", "b0", "a0", "b0"]),
-    "cards of a node, with nodes filled": (CARDS, ["b0", "b1", "b0", "b1"]),
-}
-
-
-@pytest.mark.parametrize(("policy", "places"), CASES.values(), ids=CASES)
-def test_four_replicas(policy: Policy, places: list[str]) -> None:
-    found = world(policy)
-    for number in range(4):
-        replica(found, f"c{number}")
-        found.run_until_idle()
-    assert [place(found, f"c{number}") for number in range(4)] == places
 
 
 def test_all_at_once_while_nothing_is_written_yet() -> None:
@@ -149,16 +130,6 @@ def test_a_look_costs_no_more_with_more_replicas(
         return len(looks)
 
     assert cost_among(60) == cost_among(30)
-
-
-def test_a_claim_that_says_so_itself() -> None:
-    parameters = {"apiVersion": API_VERSION, "kind": KIND, "packing": {"nodes": "spread"}}
-    config = [{"opaque": {"driver": DRIVER, "parameters": parameters}}]
-    found = world(Policy())
-    replica(found, "one", config=config)
-    replica(found, "two", config=config)
-    found.run_until_idle()
-    assert {place(found, "one"), place(found, "two")} == {"a0", "b0"}
 
 
 def test_a_device_that_vanished_from_its_slice_is_still_the_replicas() -> None:

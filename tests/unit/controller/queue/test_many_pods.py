@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from controller.allocator.allocate import allocate, can_serve
+from controller.placer import placer
 from controller.queue import queueing_hints
-from controller.reconcile import reconciler
 from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS
 from tests.unit.controller.allocator.build import (
     allocated,
@@ -92,7 +92,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Calls:
         calls.hints += 1
         return can_serve(*args, **kwargs)
 
-    monkeypatch.setattr(reconciler, "allocate", decide)
+    monkeypatch.setattr(placer, "allocate", decide)
     monkeypatch.setattr(queueing_hints, "can_serve", hint)
     return calls
 

@@ -1,0 +1,1 @@
+"""Where a pod's claims are placed, or why nowhere."""

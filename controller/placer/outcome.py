@@ -1,0 +1,67 @@
+"""What comes of placing a pod."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import uuid4
+
+from controller.allocator.allocate import Allocation, FitError
+from controller.allocator.claim_request import ClaimRequest
+from controller.allocator.results import allocation_status
+from controller.filter.node_filter import FeasibleNodes
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.errors import Refused
+
+
+@dataclass(frozen=True, slots=True)
+class Placed(Allocation):
+    """Devices of one node for all claims `wanted`, in their order. The pod may have them."""
+
+    wanted: Sequence[ClaimRequest]
+
+    def claims(self, classes: Mapping[str, Object], timestamp: str) -> list[Object]:
+        """The claims as they are allocated, without a reservation. `classes` maps a name to the
+        DeviceClass; `timestamp` is RFC 3339."""
+        claims: list[Object] = []
+        for each, devices in zip(self.wanted, self.assignments, strict=True):
+            status = allocation_status(
+                each,
+                devices,
+                self.node,
+                classes,
+                timestamp=timestamp,
+                new_share_id=lambda: str(uuid4()),
+            )
+            known = each.claim.get("status") or {}
+            claims.append(each.claim | {"status": known | {"allocation": status}})
+        return claims
+
+
+@dataclass(frozen=True, slots=True)
+class Unplaced:
+    """The pod gets no devices. `nodes` are those that were tried. `why` is Refused if there are
+    devices, and the pod may not have them."""
+
+    nodes: FeasibleNodes
+    why: FitError | Refused
+
+    @property
+    def depends_on_devices(self) -> bool:
+        """Whether the devices that were chosen are refused: others that come later may not be."""
+        return isinstance(self.why, Refused)
+
+    @property
+    def was_stopped(self) -> bool:
+        """Whether the search was stopped, so that there may be devices."""
+        return isinstance(self.why, FitError) and bool(self.why.stopped)
+
+    def explain(self) -> str:
+        """Why, for people. It takes longer than the decision, so it is called only if somebody
+        reads it, and before the state changes."""
+        if isinstance(self.why, Refused):
+            return str(self.why)
+        if not self.nodes.feasible:
+            return f"no node fits the pod: {self.nodes.reason}"
+        of = f" (of {self.nodes.reason})" if self.nodes.reason else ""
+        return f"{self.why.explain()}{of}"

@@ -1,0 +1,155 @@
+"""From a pod and its claims to devices of one node, or to the reason why it gets none."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
+from typing import Final, Protocol
+
+from controller.allocator.allocate import NO_PEERS, Allocation, FitError, allocate, feasible, rank
+from controller.allocator.claim_request import parse_claim
+from controller.allocator.device import CardKey
+from controller.allocator.diagnosis import diagnose_nodes
+from controller.allocator.nodes.node_set import NodeSet
+from controller.allocator.ownership import is_ours
+from controller.allocator.packing.policy import Policy
+from controller.allocator.results import granted_amounts
+from controller.allocator.state import State
+from controller.filter.node_filter import FeasibleNodes
+from controller.filter.usage import check_allocated, check_requested, check_scheduler
+from controller.placer.outcome import Placed, Unplaced
+from controller.placer.pod_claims import PodClaims
+from dra_driver.model.claims.claim import Object, allocation
+from dra_driver.model.errors import Refused
+
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class Cluster(Protocol):
+    """Devices, pods and free resources of nodes, as they change: a cache."""
+
+    def state(self) -> State: ...
+
+    def cards_of_replicas(self, pod: Object, /) -> Mapping[CardKey, int]: ...
+
+    def nodes_with_capacity(self, pod: Object, /) -> NodeSet: ...
+
+
+class Nodes(Protocol):
+    """On which nodes a pod may run (`controller.filter.node_filter.NodeFilter`)."""
+
+    def feasible_nodes(
+        self, pod: Object, selectors: Iterable[tuple[Object, str]], excluded: Mapping[str, str], /
+    ) -> FeasibleNodes: ...
+
+
+class Placer:
+    """Every part of the controller that chooses devices for a pod asks here, and so does
+    kubectl gcu: they cannot differ.
+
+    `policy` holds where the claims say nothing. Only pods for one of the `schedulers` are placed;
+    all are if none is named. `ignored_fields` of claims are not refused (`claim_fields`).
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        nodes: Nodes,
+        policy: Policy,
+        *,
+        schedulers: Collection[str] = (),
+        ignored_fields: frozenset[str] = frozenset(),
+    ) -> None:
+        self._cluster = cluster
+        self._nodes = nodes
+        self._policy = policy
+        self._schedulers = schedulers
+        self._ignored_fields = ignored_fields
+
+    def read(self, pod: Object, claims: Mapping[str, Object]) -> PodClaims:
+        """`claims` are the pod's, by their names in the pod. Raises Refused or InvalidValue if no
+        devices may be allocated for the pod, whichever there are."""
+        state = self._cluster.state()
+        ours = {name: claim for name, claim in claims.items() if is_ours(claim, state)}
+        wanted = [
+            parse_claim(claim, state.classes, self._ignored_fields)
+            for claim in ours.values()
+            if allocation(claim) is None
+        ]
+        if wanted:  # each once: a pod that names a claim twice is refused
+            check_scheduler(pod, self._schedulers)
+            check_requested(pod, ours, wanted)
+        allocated = [claim for claim in claims.values() if allocation(claim) is not None]
+        return PodClaims(pod, wanted, ours, allocated)
+
+    def place(
+        self,
+        asked: PodClaims,
+        excluded: Mapping[str, str] = _NONE,
+        *,
+        last: Collection[str] = (),
+    ) -> Placed | Unplaced:
+        """Devices for all claims that are wanted, on one node. The nominated node comes first, then
+        nodes that have free cpu and memory for the pod. `excluded` nodes are not tried, each with
+        the reason for people; `last` are tried if no other node has devices. Raises
+        AllowanceSpent."""
+        later = [node for node in last if node not in excluded]
+        if later:
+            # Nobody reads why: they are not excluded in the end.
+            outcome = self._place(asked, {**dict.fromkeys(later, ""), **excluded})
+            if isinstance(outcome, Placed) or outcome.depends_on_devices:
+                return outcome
+        return self._place(asked, excluded)
+
+    def serving(self, asked: PodClaims) -> NodeSet:
+        """The nodes on which the pod may run and each of which has devices for all claims that are
+        wanted. Raises AllowanceSpent."""
+        nodes = self._nodes.feasible_nodes(asked.pod, asked.selectors, _NONE).feasible
+        return feasible(self._cluster.state(), asked.wanted, nodes, policy=self._policy)
+
+    def rank(self, asked: PodClaims) -> list[str]:
+        """The same nodes, the best first. Raises AllowanceSpent."""
+        nodes = self._nodes.feasible_nodes(asked.pod, asked.selectors, _NONE).feasible
+        state, peers = self._cluster.state(), self._peers(asked)
+        return rank(state, asked.wanted, nodes, policy=self._policy, peers=peers)
+
+    def reasons(self, asked: PodClaims, nodes: NodeSet) -> dict[str, str]:
+        """By node, why it has no devices for the claims; nodes of a kind share one text."""
+        state, reasons = self._cluster.state(), dict[str, str]()
+        for alike, reason in diagnose_nodes(state, asked.wanted, nodes):
+            reasons |= dict.fromkeys(state.numbers.names(alike), reason)
+        return reasons
+
+    def _place(self, asked: PodClaims, excluded: Mapping[str, str]) -> Placed | Unplaced:
+        nodes = self._nodes.feasible_nodes(asked.pod, asked.selectors, excluded)
+        decision = self._allocate(asked, nodes)
+        if isinstance(decision, FitError):
+            return Unplaced(nodes, decision)
+        try:
+            check_allocated(asked.pod, asked.ours, asked.wanted, decision)
+            for devices in decision.assignments:
+                granted_amounts(devices)
+        except Refused as error:
+            return Unplaced(nodes, error)
+        return Placed(decision.node, decision.assignments, asked.wanted)
+
+    def _allocate(self, asked: PodClaims, nodes: FeasibleNodes) -> Allocation | FitError:
+        peers, with_capacity = self._peers(asked), self._cluster.nodes_with_capacity(asked.pod)
+        for part in [nodes.nominated, nodes.feasible] if nodes.nominated else [nodes.feasible]:
+            decision = allocate(
+                self._cluster.state(),
+                asked.wanted,
+                part,
+                policy=self._policy,
+                peers=peers,
+                with_capacity=with_capacity,
+            )
+            if isinstance(decision, Allocation):
+                break
+        return decision
+
+    def _peers(self, asked: PodClaims) -> Mapping[CardKey, int]:
+        """The cards of the pod's replicas, where something is to keep apart from them."""
+        if not self._policy.keeps_apart(asked.wanted):
+            return NO_PEERS
+        return self._cluster.cards_of_replicas(asked.pod)

@@ -1,0 +1,33 @@
+"""The claims of a pod, as they are placed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from controller.allocator.claim_request import ClaimRequest
+from dra_driver.model.claims.claim import Object, allocation
+
+
+@dataclass(frozen=True, slots=True)
+class PodClaims:
+    """`wanted` are the unallocated claims that this driver serves; `ours` all that it serves, by
+    their names in the pod. `allocated` are the pod's allocated claims, also those of other drivers,
+    and `volumes` the node selectors (core/v1) of its volumes. A pod with limits, on a cluster
+    without DRA, has the claim that its limits mean (`controller.extender.claim_for_limits`)."""
+
+    pod: Object
+    wanted: Sequence[ClaimRequest]
+    ours: Mapping[str, Object] = field(default_factory=dict)
+    allocated: Sequence[Object] = ()
+    volumes: Sequence[Object] = ()
+
+    @property
+    def selectors(self) -> list[tuple[Object, str]]:
+        """The node selectors that hold for the pod beside its own, each with the reason why it
+        excludes nodes."""
+        of_claims = ((allocation(claim) or {}).get("nodeSelector") for claim in self.allocated)
+        return [
+            *((each, "not where the pod's other claims are") for each in of_claims if each),
+            *((each, "not where the pod's volumes are") for each in self.volumes),
+        ]
