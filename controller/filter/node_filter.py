@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
@@ -32,12 +32,6 @@ class FeasibleNodes:
     feasible: NodeSet
     nominated: NodeSet
     reason: str
-
-    def explain(self, fit_error: Callable[[], str]) -> str:
-        """Why no node serves the pod; `fit_error` says why no feasible node does."""
-        if not self.feasible:
-            return f"no node fits the pod: {self.reason}"
-        return f"{fit_error()} (of {self.reason})" if self.reason else fit_error()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,20 +7,17 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from typing import Final
-from uuid import uuid4
 
-from controller.allocator.allocate import NO_PEERS, Allocation, FitError, allocate
-from controller.allocator.claim_request import ClaimRequest, parse_claim
-from controller.allocator.diagnosis import count_words, diagnose_nodes
-from controller.allocator.nodes.node_set import NodeSet, numbers
+from controller.allocator.diagnosis import count_words
+from controller.allocator.nodes.node_set import NodeSet
 from controller.allocator.ownership import is_ours
-from controller.allocator.packing.policy import Policy
-from controller.allocator.results import allocation_status
+from controller.allocator.packing.policy import BINPACK
 from controller.allocator.state import State
 from controller.cache.cache import ClusterCache
-from controller.cache.keys import uid_of
-from controller.filter.node_filter import FeasibleNodes, NodeFilter
-from controller.filter.usage import check_allocated, check_requested, check_scheduler
+from controller.filter.node_filter import NodeFilter
+from controller.placer.outcome import Placed, Unplaced
+from controller.placer.placer import Placer
+from controller.placer.pod_claims import PodClaims
 from dra_driver.kube.api import Change
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
@@ -31,7 +28,7 @@ from dra_driver.kube.resources import (
     RESOURCE_SLICES,
     Resource,
 )
-from dra_driver.model.claims.claim import Object, allocation, results
+from dra_driver.model.claims.claim import Object, results
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.names import pool_name
 from dra_driver.selector.selector import Selectors
@@ -56,7 +53,7 @@ _MOST_TRIED: Final = 500  # claims; each costs a decision
 
 
 class LiveAllocator:
-    """The controller's cache and allocator on objects as they were listed. Reservations for the
+    """The controller's cache and placer on objects as they were listed. Reservations for the
     pod that is first in line, and nodes on which a pod failed, are in the controller's memory
     alone: nothing of them is known here."""
 
@@ -70,7 +67,6 @@ class LiveAllocator:
         """Whether kube-scheduler allocates; it serves the same pods, maybe by other devices."""
         if self.for_scheduler:
             slices = tuple(map(without_counters, slices))
-        self._schedulers = frozenset() if self.for_scheduler else served_schedulers(objects[PODS])
         self._cache.replace(RESOURCE_SLICES, slices)
         for resource in (DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, PODS):
             self._cache.replace(resource, objects[resource])
@@ -79,9 +75,13 @@ class LiveAllocator:
         self._pods = {_key(each) for each in objects[PODS]}
         self.packing = configured_packing(objects[PODS])
         """The controller's, where a pod of it is among the objects."""
-        self._ignored = configured_ignored_fields(objects[PODS])
-        state = self._cache.state()
-        self._filter = NodeFilter(self._cache, state.numbers, selectors.allowance)
+        self._placer = Placer(
+            self._cache,
+            NodeFilter(self._cache, self._cache.state().numbers, selectors.allowance),
+            self.packing or BINPACK,
+            schedulers=() if self.for_scheduler else served_schedulers(objects[PODS]),
+            ignored_fields=configured_ignored_fields(objects[PODS]),
+        )
 
     def decide(
         self, pod: Object, claims: Mapping[str, Object], volumes: Sequence[Object] = ()
@@ -89,71 +89,63 @@ class LiveAllocator:
         """About the pod's `claims`, by their names in the pod; None where nothing of them is to be
         allocated. `volumes` are node selectors of the pod's volumes. Raises Refused and
         InvalidValue where a claim asks for what cannot be given."""
-        wanted = self._wanted(pod, claims)
-        if not wanted:
+        asked = replace(self._placer.read(pod, claims), volumes=volumes)
+        if not asked.wanted:
             return None
-        state, nodes = self._cache.state(), self._nodes(pod, claims, volumes)
-        decision = self._allocate(pod, wanted, nodes)
-        if isinstance(decision, Allocation):
-            check_allocated(pod, self._ours(claims), wanted, decision)
-            return Verdict(decision.node)
-        reason = nodes.explain(decision.explain)
-        relaxed, constraints = without_node_constraints(pod)
-        others = self._nodes(relaxed, claims, volumes).feasible & ~nodes.feasible
-        elsewhere = self._elsewhere(others, wanted, constraints)
-        if not nodes.feasible:
+        outcome = self._placer.place(asked)
+        if isinstance(outcome, Placed):
+            return Verdict(outcome.node)
+        verdict, feasible = Verdict("", outcome.explain()), outcome.nodes.feasible
+        if outcome.depends_on_devices:
+            return replace(verdict, needs_person=True)
+        elsewhere = self._elsewhere(asked, feasible)
+        if feasible:
+            verdict = replace(verdict, by_node=self._placer.reasons(asked, feasible))
+            verdict = self._with_remedy(verdict, asked, feasible)
+        else:
             remedy = "no claim's end helps: change what keeps the pod from every node"
-            remedy = "; ".join(filter(None, (remedy, elsewhere)))
-            return Verdict("", reason, remedy=remedy, needs_person=True)
-        by_node = dict(self._by_node(state, wanted, nodes))
-        found = self._with_remedy(Verdict("", reason, by_node), wanted, nodes)
-        return replace(found, remedy="; ".join(filter(None, (found.remedy, elsewhere))))
+            verdict = replace(verdict, remedy=remedy, needs_person=True)
+        return replace(verdict, remedy="; ".join(filter(None, (verdict.remedy, elsewhere))))
 
-    def _elsewhere(self, others: NodeSet, wanted: list[ClaimRequest], constraints: str) -> str:
-        """Which of these nodes would serve the pod but for what its author wrote about nodes."""
-        state = self._cache.state()
-        fit = [
-            number
-            for number in islice(numbers(others), _MOST_TRIED)
-            if isinstance(allocate(state, wanted, 1 << number), Allocation)
-        ]
+    def _elsewhere(self, asked: PodClaims, feasible: NodeSet) -> str:
+        """Which other nodes would serve the pod but for what its author wrote about nodes."""
+        relaxed, constraints = without_node_constraints(asked.pod)
+        fit = self._placer.serving(replace(asked, pod=relaxed)) & ~feasible
         if not fit:
             return ""
-        count = "1 other node" if len(fit) == 1 else f"{len(fit)} other nodes"
-        has = "has" if len(fit) == 1 else "have"
-        names = list(state.numbers.names(sum(1 << number for number in fit)))
+        count = "1 other node" if fit.bit_count() == 1 else f"{fit.bit_count()} other nodes"
+        has = "has" if fit.bit_count() == 1 else "have"
+        names = list(self._cache.state().numbers.names(fit))
         more = ", …" if len(names) > _MOST_NAMED else ""
         return (
             f"{count} that the pod's {constraints} excludes {has} what it asks for: "
             f"{', '.join(names[:_MOST_NAMED])}{more}"
         )
 
-    def _with_remedy(
-        self, verdict: Verdict, wanted: list[ClaimRequest], nodes: FeasibleNodes
-    ) -> Verdict:
+    def _with_remedy(self, verdict: Verdict, asked: PodClaims, nodes: NodeSet) -> Verdict:
         """Claims on nodes that do not fit the pod cannot help."""
-        pools = {pool_name(name) for name in self._cache.state().numbers.names(nodes.feasible)}
+        pools = {pool_name(name) for name in self._cache.state().numbers.names(nodes)}
         held = [
             each
             for each in self._claims.values()
             if not pools.isdisjoint(result.pool for result in results(each))
         ]
-        if not self._would_fit(wanted, nodes, without=held):
-            asked = [exact.device_request for each in wanted for exact in each.exact_requests()]
+        if not self._would_fit(asked, without=held):
+            requests = [r.device_request for each in asked.wanted for r in each.exact_requests()]
             with self._without(held) as state:
-                remedy = when_all_claims_ended(count_words(state, a, nodes.feasible) for a in asked)
-                tainted = tainted_cards(state, asked, nodes.feasible)
+                remedy = when_all_claims_ended(count_words(state, r, nodes) for r in requests)
+                tainted = tainted_cards(state, requests, nodes)
             return replace(verdict, remedy=remedy, tainted=tainted, needs_person=True)
         tried, untried = held[:_MOST_TRIED], len(held[_MOST_TRIED:])
         helps = tuple(
             f"{each['metadata']['namespace']}/{each['metadata']['name']}"
             for each in tried
-            if self._would_fit(wanted, nodes, without=[each])
+            if self._would_fit(asked, without=[each])
         )
         helps_pods = tuple(
             f"{namespace}/{name}"
             for (namespace, name), several in islice(users_of_several(tried), _MOST_TRIED)
-            if self._would_fit(wanted, nodes, without=several)
+            if self._would_fit(asked, without=several)
         )
         remedy = ""
         if not helps and not helps_pods:
@@ -162,28 +154,18 @@ class LiveAllocator:
             remedy = f"{untried} of {len(held)} claims were not tried"
         return replace(verdict, helps=helps, helps_pods=helps_pods, remedy=remedy)
 
-    def place(self, pod: Object, claims: Mapping[str, Object]) -> list[Object] | Verdict:
+    def place(self, pod: Object, claims: Mapping[str, Object]) -> list[Object] | Unplaced:
         """Decide, and count the devices as allocated from now on. Returns the pod's claims as they
         would be then; or why there are no devices for them. Raises as `decide`."""
-        wanted = self._wanted(pod, claims)
-        if not wanted:
+        asked = self._placer.read(pod, claims)
+        if not asked.wanted:
             return list(claims.values())
-        nodes = self._nodes(pod, claims)
-        decision = self._allocate(pod, wanted, nodes)
-        if isinstance(decision, FitError):
-            return Verdict("", nodes.explain(decision.explain))
-        check_allocated(pod, self._ours(claims), wanted, decision)
+        outcome = self._placer.place(asked)
+        if isinstance(outcome, Unplaced):
+            return outcome
         user = {"resource": "pods", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
-        for each, grants in zip(wanted, decision.assignments, strict=True):
-            status = allocation_status(
-                each,
-                grants,
-                decision.node,
-                self._cache.state().classes,
-                timestamp="",
-                new_share_id=lambda: str(uuid4()),
-            )
-            made = each.claim | {"status": {"allocation": status, "reservedFor": [user]}}
+        for made in outcome.claims(self._cache.state().classes, timestamp=""):
+            made["status"]["reservedFor"] = [user]
             made["metadata"] = made["metadata"] | {"resourceVersion": str(_NEWEST)}
             self._cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, made)
             self._claims[made["metadata"]["uid"]] = made
@@ -213,11 +195,10 @@ class LiveAllocator:
 
     def _is_servable(self, pod: Object, claims: Mapping[str, Object]) -> bool:
         try:
-            wanted = self._wanted(pod, claims)
+            outcome = self._placer.place(self._placer.read(pod, claims))
         except (Refused, InvalidValue):
             return False
-        decision = allocate(self._cache.state(), wanted, self._nodes(pod, claims).feasible)
-        return isinstance(decision, Allocation) or bool(decision.stopped)
+        return isinstance(outcome, Placed) or outcome.was_stopped
 
     def claims(self) -> tuple[Object, ...]:
         """All claims, with those that were placed."""
@@ -230,57 +211,9 @@ class LiveAllocator:
         except Refused:
             return False
 
-    def _ours(self, claims: Mapping[str, Object]) -> dict[str, Object]:
-        state = self._cache.state()
-        return {name: each for name, each in claims.items() if is_ours(each, state)}
-
-    def _wanted(self, pod: Object, claims: Mapping[str, Object]) -> list[ClaimRequest]:
-        ours, classes = self._ours(claims), self._cache.state().classes
-        # By UID: a pod may name a claim twice.
-        unallocated = {uid_of(each): each for each in ours.values() if allocation(each) is None}
-        wanted = [parse_claim(each, classes, self._ignored) for each in unallocated.values()]
-        if wanted:
-            check_scheduler(pod, self._schedulers)
-            check_requested(pod, ours, wanted)
-        return wanted
-
-    def _nodes(
-        self, pod: Object, claims: Mapping[str, Object], volumes: Sequence[Object] = ()
-    ) -> FeasibleNodes:
-        selectors = [
-            (selector, "not where the pod's other claims are")
-            for each in claims.values()
-            if (selector := (allocation(each) or {}).get("nodeSelector"))
-        ]
-        selectors += [(each, "not where the pod's volumes are") for each in volumes]
-        return self._filter.feasible_nodes(pod, selectors, {})
-
-    def _allocate(
-        self, pod: Object, wanted: list[ClaimRequest], nodes: FeasibleNodes
-    ) -> Allocation | FitError:
-        policy = self.packing or Policy()
-        spreads = policy.keeps_apart(wanted)
-        return allocate(
-            self._cache.state(),
-            wanted,
-            nodes.feasible,
-            policy=policy,
-            peers=self._cache.cards_of_replicas(pod) if spreads else NO_PEERS,
-            with_capacity=self._cache.nodes_with_capacity(pod),
-        )
-
-    def _by_node(
-        self, state: State, wanted: list[ClaimRequest], nodes: FeasibleNodes
-    ) -> Iterator[tuple[str, str]]:
-        for some, reason in diagnose_nodes(state, wanted, nodes.feasible):
-            for name in state.numbers.names(some):
-                yield name, reason
-
-    def _would_fit(
-        self, wanted: list[ClaimRequest], nodes: FeasibleNodes, *, without: Sequence[Object]
-    ) -> bool:
-        with self._without(without) as state:
-            return isinstance(allocate(state, wanted, nodes.feasible), Allocation)
+    def _would_fit(self, asked: PodClaims, *, without: Sequence[Object]) -> bool:
+        with self._without(without):
+            return isinstance(self._placer.place(asked), Placed)
 
     @contextmanager
     def _without(self, claims: Sequence[Object]) -> Iterator[State]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from controller.placer.outcome import Unplaced
 from controller.webhook.limits import NODE_LABEL
 from dra_driver.asks.claims import claim_of
 from dra_driver.asks.templates import template_for
@@ -26,7 +27,6 @@ from kubectl_gcu.inventory.by_claims import nodes_by_claims
 from kubectl_gcu.inventory.views import NodeView
 from kubectl_gcu.scheduling.decision import LiveAllocator
 from kubectl_gcu.scheduling.packing import packing_text
-from kubectl_gcu.scheduling.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +107,8 @@ class Planner:
             placed = self._allocator.place(translated, dict(self._claims_of(translated)))
         except (Refused, InvalidValue, NotFound) as error:
             return PlannedPod(name, reason=str(error))
-        if isinstance(placed, Verdict):
-            return PlannedPod(name, reason=placed.reason)
+        if isinstance(placed, Unplaced):
+            return PlannedPod(name, reason=placed.explain())
         known = {_key(claim): claim for claim in placed}
         self._claims |= known
         given = [each for claim in known.values() for each in results(claim)]

@@ -10,10 +10,8 @@ from controller.allocator.packing.policy import Policy
 from dra_driver.kube.resources import DEVICE_CLASSES, NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.claims.packing import Packing
-from kubectl_gcu.cluster.manifest import parse_manifest
-from kubectl_gcu.cluster.to_decide import objects_to_decide
+from dra_driver.model.names import CLASS_SHARED
 from kubectl_gcu.scheduling.packing import configured_ignored_fields, configured_packing
-from kubectl_gcu.scheduling.plan import Planner
 from tests.unit.controller.allocator.build import (
     CLASSES,
     allocated,
@@ -24,7 +22,8 @@ from tests.unit.controller.allocator.build import (
 )
 from tests.unit.controller.world import node
 from tests.unit.kubectl_gcu.manifests import TWO, single, spec, template, workload
-from tests.unit.kubectl_gcu.server import Server
+from tests.unit.kubectl_gcu.scheduling.test_plan import plan
+from tests.unit.kubectl_gcu.server import Server, cluster
 
 BINPACK, SPREAD = Packing.BINPACK, Packing.SPREAD
 
@@ -95,84 +94,26 @@ def test_which_fields_of_claims_it_ignores(pods: list[Object], ignored: set[str]
     assert configured_ignored_fields(pods) == ignored
 
 
-@pytest.mark.parametrize(
-    ("fields", "reason"),
-    [
-        pytest.param("", "claim default/c, request gcu: the field score is not", id="refused"),
-        pytest.param("score", "", id="ignored"),
-    ],
-)
-def test_a_field_that_the_controller_ignores(fields: str, reason: str) -> None:
-    server: Any = Server(
-        *((RESOURCE_SLICES, each) for each in pool("a", [device("whole", 1)])),
-        *((DEVICE_CLASSES, each) for each in CLASSES.values()),
-        (NODES, node("a")),
-        (RESOURCE_CLAIMS, claim("c", [request(score=1)])),
-        (PODS, ignoring(fields)),
-    )
-    manifest = parse_manifest([single(spec(resourceClaimName="c"))], "default")
-    objects, _ = objects_to_decide(server)
-    [planned] = Planner(objects, manifest, lambda *_: {}).plan()
-    assert planned.reason.startswith(reason)
-    assert bool(planned.node) == (not reason)
+def test_a_field_that_the_controller_ignores() -> None:
+    asked = claim("c", [request(cls=CLASS_SHARED, score=1)])
+    server = cluster((RESOURCE_CLAIMS, asked), (PODS, ignoring("score")))
+    [planned], _ = plan(single(spec(resourceClaimName="c")), server=server)
+    assert planned.startswith("pod default/p: node b: shared-0000-02-00-0")
 
 
-@pytest.mark.parametrize(
-    ("pod", "devices", "text"),
-    [
-        pytest.param(
-            controller(),
-            ["a: shared-0000-01-00-0", "a: shared-0000-01-00-0", "a: shared-0000-01-00-0"],
-            "packing: nodes binpack, cards binpack",
-            id="binpack",
-        ),
-        pytest.param(
-            controller(cards="spread"),
-            ["a: shared-0000-01-00-0", "a: shared-0000-02-00-0", "a: shared-0000-01-00-0"],
-            "packing: nodes binpack, cards spread",
-            id="over cards",
-        ),
-        pytest.param(
-            controller("spread", "spread"),
-            ["a: shared-0000-01-00-0", "b: shared-0000-03-00-0", "a: shared-0000-02-00-0"],
-            "packing: nodes spread, cards spread",
-            id="over nodes and cards",
-        ),
-    ],
-)
-def test_replicas_are_placed_as_the_controller_would(
-    pod: Object, devices: list[str], text: str
-) -> None:
-    slices = [
-        *pool("a", [device("shared", 1), device("shared", 2)]),
-        *pool("b", [device("shared", 3), device("shared", 4)]),
-    ]
-    assert placed([pod], slices) == (devices, text)
-
-
-def placed(pods: list[Object], slices: list[Object], *claims: Object) -> tuple[list[str], str]:
-    """Where three replicas with two slices each are planned, and what is said about packing."""
-    server: Any = Server(
-        *((RESOURCE_SLICES, each) for each in slices),
-        *((DEVICE_CLASSES, each) for each in CLASSES.values()),
-        *((NODES, node(name)) for name in ("a", "b")),
-        *((RESOURCE_CLAIMS, each) for each in claims),
-        *((PODS, each) for each in pods),
-    )
-    objects, _ = objects_to_decide(server)
-    of = spec(resourceClaimTemplateName="two")
-    manifest = [template("two", TWO), workload("Deployment", "train", of, replicas=3)]
-
-    def no_template(namespace: str, name: str) -> Object:
-        raise AssertionError((namespace, name))
-
-    planner = Planner(objects, parse_manifest(manifest, "default"), no_template)
-    return [f"{each.node}: {each.devices[0][0]}" for each in planner.plan()], planner.packing
-
-
-def test_spreading_keeps_replicas_apart_before_it_takes_the_emptiest() -> None:
-    """After the first replica, node a is still emptier than b."""
-    slices = [*pool("a", [device("shared", 1)]), *pool("b", [device("shared", 2)])]
+def test_replicas_are_placed_as_the_controller_would() -> None:
+    """Spreading keeps them apart before it takes the emptiest: after the first one, node a is still
+    emptier than b."""
     other = allocated("other", "b", "shared-0000-02-00-0", consumed={"slices": "3"})
-    where, _ = placed([controller("spread", "spread")], slices, other)
-    assert where == [f"{each}: shared-0000-0{n}-00-0" for each, n in (("a", 1), ("b", 2), ("a", 1))]
+    server: Any = Server(
+        *((RESOURCE_SLICES, each) for each in pool("a", [device("shared", 1)])),
+        *((RESOURCE_SLICES, each) for each in pool("b", [device("shared", 2)])),
+        *((DEVICE_CLASSES, each) for each in CLASSES.values()),
+        *((NODES, node(name)) for name in "ab"),
+        (RESOURCE_CLAIMS, other),
+        (PODS, controller("spread", "spread")),
+    )
+    train = workload("Deployment", "train", spec(resourceClaimTemplateName="two"), replicas=3)
+    planned, planner = plan(template("two", TWO), train, server=server)
+    assert [each.split()[3] for each in planned] == ["a:", "b:", "a:"]
+    assert planner.packing == "packing: nodes spread, cards spread"

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from controller.filter.usage import check_requested
 from dra_driver.kube.errors import Forbidden
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
@@ -20,7 +19,6 @@ from dra_driver.kube.resources import (
     Resource,
 )
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.errors import Refused
 from kubectl_gcu.scheduling.explain import explain_pod
 from kubectl_gcu.scheduling.explanation import Explanation, lines
 from tests.unit.controller.allocator.build import CLASSES, claim, device, pool, request
@@ -54,22 +52,6 @@ def test_containers_that_share_some_requests_and_not_all() -> None:
     assert found.step.who.startswith("the pod's author")
     [planned], _ = plan(single(sharing()["spec"]), server=cluster(*claims))
     assert planned.startswith(f"pod default/p: does not fit: {SOME_NOT_ALL}")
-
-
-def test_a_claim_that_the_pod_names_twice() -> None:
-    """Four slices are free."""
-    three = claim("c", [request(cls="shared-gcu.enflame.com", capacity={"slices": "3"})])
-    twice = pod("p", "c")
-    twice["spec"]["resourceClaims"].append({"name": "again", "resourceClaimName": "c"})
-    found = explained(cluster((RESOURCE_CLAIMS, three), (PODS, twice)))
-    with pytest.raises(Refused) as refused:
-        check_requested(twice, dict.fromkeys(("c", "again"), three), [])
-    assert found.verdict is not None
-    assert found.verdict.reason == str(refused.value)
-    assert "names claim default/c" in found.verdict.reason
-    assert found.step.who.startswith("the pod's author")
-    [planned], _ = plan(single(twice["spec"]), server=cluster((RESOURCE_CLAIMS, three)))
-    assert planned.startswith("pod default/p: does not fit: pod default/p names claim default/c")
 
 
 def with_volume(node_of_volume: str) -> tuple[tuple[Resource, Object], ...]:
