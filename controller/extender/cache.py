@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from controller.allocator.allocate import NO_PEERS
 from controller.allocator.allocated_devices import AllocatedDevices, DeviceAllocation
 from controller.allocator.device import CardKey
 from controller.allocator.inventory import Inventory
+from controller.allocator.nodes.node_set import NodeSet
 from controller.allocator.state import State
 from controller.cache import pods
 from controller.cache.cache import Tombstones
@@ -56,7 +56,7 @@ class ExtenderCache:
     def __init__(self) -> None:
         self._inventory = Inventory()
         self._holdings = AllocatedDevices()
-        self.state = State(self._inventory, self._holdings, CLASSES, Selectors())
+        self._state = State(self._inventory, self._holdings, CLASSES, Selectors())
         self._nodes: dict[str, _Node] = {}
         self._places: dict[str, str] = {}  # UID of a pod to its node
         self._assumed: set[str] = set()
@@ -67,6 +67,14 @@ class ExtenderCache:
     def version(self) -> int:
         """Changes whenever what is allocated or published may have changed."""
         return self._version
+
+    def state(self) -> State:
+        """What the allocator decides on: one object, which changes with the cluster."""
+        return self._state
+
+    def nodes_with_capacity(self, _pod: Pod) -> NodeSet:
+        """None is known: kube-scheduler asks about nodes with free cpu and memory alone."""
+        return 0
 
     def nodes(self) -> tuple[str, ...]:
         """The names of all known nodes."""
@@ -152,7 +160,7 @@ class ExtenderCache:
         what spreads keeps away from them."""
         workload = pods.workload(pod)
         if workload is None:
-            return NO_PEERS
+            return {}
         return Counter(
             (pool_name(name), str(card))
             for name, node in self._nodes.items()
@@ -254,4 +262,4 @@ class ExtenderCache:
         known = self._nodes[name]
         if known.published is None and not known.bound:
             del self._nodes[name]
-            self.state.numbers.trim(self._nodes.keys())
+            self._state.numbers.trim(self._nodes.keys())

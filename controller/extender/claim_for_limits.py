@@ -7,9 +7,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from controller.allocator.claim_request import ClaimRequest, parse_claim
+from controller.allocator.claim_request import parse_claim
 from controller.extender.limit_request import LimitRequest
-from dra_driver.asks.limits import Pod
+from controller.placer.pod_claims import PodClaims
 from dra_driver.asks.templates import KINDS, devices_of
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.plugin_device import RESOURCES
@@ -29,14 +29,14 @@ CLASSES: Final[Mapping[str, Object]] = MappingProxyType(
 )
 
 
-def claim_request(pod: Pod, request: LimitRequest) -> ClaimRequest:
+def claims_of(pod: Object, request: LimitRequest) -> PodClaims:
     """One claim for the whole pod. Raises Refused for more than a claim can hold."""
     metadata = pod["metadata"]
     claim: Object = {
         "metadata": {key: metadata.get(key, "") for key in ("namespace", "name", "uid")},
         "spec": {"devices": _devices(request)},
     }
-    return parse_claim(claim, CLASSES)
+    return PodClaims(pod, [parse_claim(claim, CLASSES)])
 
 
 def _devices(request: LimitRequest) -> Object:

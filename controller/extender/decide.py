@@ -6,18 +6,18 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from controller.allocator.allocate import NO_PEERS, FitError, allocate, feasible, rank
-from controller.allocator.claim_request import ClaimRequest
-from controller.allocator.device import CardKey
-from controller.allocator.diagnosis import diagnose_nodes
+from controller.allocator.nodes.node_set import NodeSet
 from controller.allocator.packing.policy import Policy
 from controller.cache import pods
 from controller.cache.keys import uid_of
 from controller.extender.cache import ExtenderCache
-from controller.extender.claim_for_limits import claim_request
+from controller.extender.claim_for_limits import claims_of
 from controller.extender.limit_request import LimitRequest, parse_limits
 from controller.extender.node_allocations import BoundPod
-from dra_driver.asks.limits import Pod
+from controller.filter.node_filter import FeasibleNodes
+from controller.placer.outcome import Unplaced
+from controller.placer.placer import Placer
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.node_cards import NodeCard
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
@@ -35,28 +35,46 @@ class Filtered:
     unfit: Mapping[str, str]
 
 
-def filter_nodes(cache: ExtenderCache, policy: Policy, pod: Pod, nodes: Sequence[str]) -> Filtered:
+@dataclass(frozen=True, slots=True)
+class OfferedNodes:
+    """The nodes that kube-scheduler asks about, and `problems`: why the cards of others of them are
+    unknown."""
+
+    feasible: NodeSet
+    problems: Mapping[str, str]
+
+    @classmethod
+    def of(cls, cache: ExtenderCache, nodes: Collection[str]) -> OfferedNodes:
+        problems = {node: problem for node in nodes if (problem := cache.problem(node))}
+        judged = [node for node in nodes if node not in problems] if problems else nodes
+        return cls(cache.state().numbers.set_of(judged), problems)
+
+    def feasible_nodes(self, *_: object) -> FeasibleNodes:
+        """kube-scheduler has applied the constraints of the pod and of its volumes."""
+        return FeasibleNodes(self.feasible, 0, "")
+
+
+def filter_nodes(
+    cache: ExtenderCache, policy: Policy, pod: Object, nodes: Sequence[str]
+) -> Filtered:
     """Which of `nodes` can give the pod all that it requests; both parts are in the order of
     `nodes`."""
     try:
         request = parse_limits(pod)
         if request is None:
             return Filtered(tuple(nodes), {})
-        claim = claim_request(pod, request)
+        asked = claims_of(pod, request)
     except Refused as error:
         return Filtered((), dict.fromkeys(nodes, str(error)))
     with cache.without(uid_of(pod)):
-        unfit = {node: problem for node in nodes if (problem := cache.problem(node))}
-        judged = [node for node in nodes if node not in unfit] if unfit else nodes
-        known = cache.state.numbers
-        everyone = known.set_of(judged)
-        fit = feasible(cache.state, [claim], everyone, policy=policy)
-        if not everyone & ~fit and not unfit:
+        offered = OfferedNodes.of(cache, nodes)
+        placer = Placer(cache, offered, policy)
+        others = offered.feasible & ~placer.serving(asked)
+        if not others and not offered.problems:
             return Filtered(tuple(nodes), {})
-        for alike, reason in diagnose_nodes(cache.state, [claim], everyone & ~fit):
-            unfit |= dict.fromkeys(known.names(alike), reason)
+        unfit = {**offered.problems, **placer.reasons(asked, others)}
         if request.mode is Mode.DRS:
-            for node in known.names(everyone & ~fit):
+            for node in cache.state().numbers.names(others):
                 unfit[node] = _of_sizes(cache, request, node) or unfit[node]
     return Filtered(
         tuple(node for node in nodes if node not in unfit),
@@ -64,66 +82,53 @@ def filter_nodes(cache: ExtenderCache, policy: Policy, pod: Pod, nodes: Sequence
     )
 
 
-def fits(cache: ExtenderCache, policy: Policy, pod: Pod, nodes: Collection[str]) -> bool:
+def fits(cache: ExtenderCache, policy: Policy, pod: Object, nodes: Collection[str]) -> bool:
     """Whether any of `nodes` can give the pod all that it requests."""
     try:
         request = parse_limits(pod)
-        claim = claim_request(pod, request) if request else None
+        asked = claims_of(pod, request) if request else None
     except Refused:
         return False
-    if claim is None:
+    if asked is None:
         return bool(nodes)
-    judged = cache.state.numbers.set_of([node for node in nodes if not cache.problem(node)])
-    return bool(feasible(cache.state, [claim], judged, policy=policy))
+    return bool(Placer(cache, OfferedNodes.of(cache, nodes), policy).serving(asked))
 
 
 def prioritize(
-    cache: ExtenderCache, policy: Policy, pod: Pod, nodes: Sequence[str]
+    cache: ExtenderCache, policy: Policy, pod: Object, nodes: Sequence[str]
 ) -> Mapping[str, int]:
     """A score from 0 to 10 for each of `nodes`; the best one has 10, the next one 9, …"""
     try:
         request = parse_limits(pod)
-        claim = claim_request(pod, request) if request else None
+        asked = claims_of(pod, request) if request else None
     except Refused:
-        claim = None
-    if claim is None:
+        asked = None
+    if asked is None:
         return dict.fromkeys(nodes, 0)
     with cache.without(uid_of(pod)):
-        known = cache.state.numbers.set_of(nodes)
-        peers = _peers(cache, policy, pod, claim)
-        best = rank(cache.state, [claim], known, policy=policy, peers=peers)
+        best = Placer(cache, OfferedNodes.of(cache, nodes), policy).rank(asked)
     scores = {node: max(0, _HIGHEST - place) for place, node in enumerate(best)}
     return {node: scores.get(node, 0) for node in nodes}
 
 
 def place(
-    cache: ExtenderCache, policy: Policy, pod: Pod, request: LimitRequest, node: str
+    cache: ExtenderCache, policy: Policy, pod: Object, request: LimitRequest, node: str
 ) -> BoundPod:
     """The pod with the cards that it gets on `node`. Raises Refused with the reason where the node
     cannot serve it."""
     with cache.without(uid_of(pod)):
-        problem = cache.problem(node)
-        if problem:
-            raise Refused(f"node {node}: {problem}")
-        only = cache.state.numbers.bit(node)
-        claim = claim_request(pod, request)
-        peers = _peers(cache, policy, pod, claim)
-        found = allocate(cache.state, [claim], only, policy=policy, peers=peers)
-        if isinstance(found, FitError):
+        offered = OfferedNodes.of(cache, [node])
+        if offered.problems:
+            raise Refused(f"node {node}: {offered.problems[node]}")
+        outcome = Placer(cache, offered, policy).place(claims_of(pod, request))
+        if isinstance(outcome, Unplaced):
             of_sizes = _of_sizes(cache, request, node) if request.mode is Mode.DRS else ""
-            raise Refused(f"node {node}: {of_sizes or found.explain()}")
+            raise Refused(f"node {node}: {of_sizes or outcome.explain()}")
     metadata = pod["metadata"]
-    granted = [grant.device.card for grant in found.assignments[0]]
-    cards = dict.fromkeys(PciAddress.parse(card[1]) for card in granted if card is not None)
+    given = [each.device.card for each in outcome.assignments[0]]
+    cards = dict.fromkeys(PciAddress.parse(card[1]) for card in given if card is not None)
     name = f"{metadata['namespace']}/{metadata['name']}"
     return BoundPod(uid_of(pod), name, request, tuple(cards), workload=pods.workload(pod))
-
-
-def _peers(
-    cache: ExtenderCache, policy: Policy, pod: Pod, claim: ClaimRequest
-) -> Mapping[CardKey, int]:
-    """What replicas of the same workload use, where that matters."""
-    return cache.cards_of_replicas(pod) if policy.keeps_apart([claim]) else NO_PEERS
 
 
 def _of_sizes(cache: ExtenderCache, request: LimitRequest, node: str) -> str:

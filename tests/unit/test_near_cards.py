@@ -9,9 +9,6 @@ import pytest
 
 from controller.allocator.allocate import Allocation, allocate
 from controller.allocator.claim_request import parse_claim
-from controller.allocator.packing.policy import Policy
-from controller.extender.decide import place
-from controller.extender.limit_request import parse_limits
 from dra_driver.agent.slices.device_layout import card_devices
 from dra_driver.config.card_rules import CardConfig
 from dra_driver.device_plugin.inventory import NodeDevices, inventories
@@ -55,10 +52,7 @@ def by_extender(cards: Sequence[Card], free: Collection[int], count: int) -> lis
     holder = extender.pod("u", {extender.WHOLE: len(used)}, on="n", cards=",".join(used))
     node = extender.node("n", *node_cards(_view(cards), ()))
     view = extender.view(node, *([holder] if used else []))
-    pod = extender.pod("p", {extender.WHOLE: count})
-    asked = parse_limits(pod)
-    assert asked is not None
-    taken = place(view, Policy(), pod, asked, "n").cards
+    taken = extender.placed(view, extender.pod("p", {extender.WHOLE: count})).cards
     return [card.minor for card in cards if card.address in taken]
 
 

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from controller.allocator.packing.policy import Policy
+from controller.allocator.packing.policy import BINPACK, Policy
 from controller.extender.cache import ExtenderCache
-from controller.extender.decide import filter_nodes
+from controller.extender.decide import filter_nodes, place
+from controller.extender.limit_request import parse_limits
+from controller.extender.node_allocations import BoundPod
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.node_cards import Hold, NodeCard, render_cards
 from dra_driver.model.mode import Mode
@@ -93,9 +95,18 @@ def view(*objects: Object) -> ExtenderCache:
     return made
 
 
+def placed(
+    found: ExtenderCache, asking: Object, on: str = "n", policy: Policy = BINPACK
+) -> BoundPod:
+    """The pod with the cards that it gets on the node."""
+    asked = parse_limits(asking)
+    assert asked is not None
+    return place(found, policy, asking, asked, on)
+
+
 def slices_left(found: ExtenderCache, on: str = "n") -> int:
     """The most slices that one more pod can have on the node."""
     fitting = [
-        n for n in range(1, 7) if filter_nodes(found, Policy(), pod("probe", {SHARED: n}), [on]).fit
+        n for n in range(1, 7) if filter_nodes(found, BINPACK, pod("probe", {SHARED: n}), [on]).fit
     ]
     return max(fitting, default=0)

@@ -8,8 +8,7 @@ import pytest
 
 from controller.allocator.packing.policy import Policy
 from controller.extender.cache import UNREPORTED, ExtenderCache
-from controller.extender.decide import filter_nodes, place
-from controller.extender.limit_request import parse_limits
+from controller.extender.decide import filter_nodes
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.card_kind import CardKind
 from dra_driver.model.devices.node_cards import Hold, NodeCard
@@ -24,6 +23,7 @@ from tests.unit.controller.extender.build import (
     container,
     hold,
     node,
+    placed,
     pod,
     slices_left,
     view,
@@ -126,9 +126,7 @@ def test_cards_of_a_pod_that_are_told_one_after_the_other(first: Hold) -> None:
         pod("a", {WHOLE: 2}, on="n", cards=f"{ONE},{TWO}"),
     )
     whole = pod("p", {WHOLE: 1})
-    asked = parse_limits(whole)
-    assert asked is not None
-    assert place(found, Policy(), whole, asked, "n").cards == (address(3),)
+    assert placed(found, whole).cards == (address(3),)
 
 
 @pytest.mark.parametrize(
@@ -189,9 +187,7 @@ def test_a_node_that_went_and_came_back_is_what_it_says_now() -> None:
 def test_what_is_assumed_ends_with_what_the_watch_tells() -> None:
     found = view(node("n", card(1)), node("m", card(1)))
     asking = pod("a", {SHARED: 4})
-    asked = parse_limits(asking)
-    assert asked is not None
-    found.assume(place(found, Policy(), asking, asked, "n"), "n")
+    found.assume(placed(found, asking), "n")
     assert found.is_assumed("uid-a")
     assert found.pods() == frozenset()
     assert not found.has_pod("uid-a")

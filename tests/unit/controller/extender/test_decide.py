@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from controller.allocator.packing.policy import Policy
+from controller.allocator.packing.policy import BINPACK, Policy
 from controller.extender.cache import UNREPORTED, ExtenderCache
-from controller.extender.decide import filter_nodes, place, prioritize
-from controller.extender.limit_request import parse_limits
+from controller.extender.decide import filter_nodes, prioritize
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.claims.packing import Packing
 from dra_driver.model.devices.node_cards import NodeCard
@@ -22,11 +21,11 @@ from tests.unit.controller.extender.build import (
     hold,
     node,
     of_workload,
+    placed,
     pod,
     view,
 )
 
-BINPACK = Policy()
 HALF = card(1, Mode.SHARED, hold("a", 2), hold("b", 2))
 IN_DRS = card(2, Mode.DRS, hold("c", 3))
 TAKEN = card(3, Mode.WHOLE, hold("d"))
@@ -34,9 +33,7 @@ TAKEN = card(3, Mode.WHOLE, hold("d"))
 
 def chosen(found: ExtenderCache, asking: Object, on: str = "n") -> list[int]:
     """Numbers of the cards that the pod would be placed on."""
-    asked = parse_limits(asking)
-    assert asked is not None
-    return [each.bus for each in place(found, BINPACK, asking, asked, on).cards]
+    return [each.bus for each in placed(found, asking, on).cards]
 
 
 @pytest.mark.parametrize(
@@ -167,9 +164,7 @@ def test_a_pod_whose_place_has_gone_is_refused_with_node_and_reason() -> None:
 def test_what_is_being_bound_counts_for_all_pods_but_itself() -> None:
     found = view(node("n", card(1)))
     first, second = pod("p", {SHARED: 4}), pod("q", {SHARED: 3})
-    asked = parse_limits(first)
-    assert asked is not None
-    tenant = place(found, BINPACK, first, asked, "n")
+    tenant = placed(found, first)
     assert tenant.cards == (address(1),)
     found.assume(tenant, "n")
     assert filter_nodes(found, BINPACK, first, ["n"]).fit == ("n",)
@@ -195,18 +190,13 @@ def test_spread_keeps_replicas_of_one_workload_apart() -> None:
     assert prioritize(found, spread, replica, nodes) == {"a": 9, "b": 10}
     assert prioritize(found, BINPACK, replica, nodes) == prioritize(found, BINPACK, stranger, nodes)
     for asking, bus in ((stranger, 1), (replica, 2)):
-        asked = parse_limits(asking)
-        assert asked is not None
-        assert place(found, spread, asking, asked, "a").cards == (address(bus),)
+        assert placed(found, asking, "a", spread).cards == (address(bus),)
 
 
 def test_spread_keeps_a_replica_apart_from_one_that_is_being_bound() -> None:
     spread = Policy(nodes=Packing.SPREAD, cards=Packing.SPREAD)
     found = view(node("a", card(1), card(2)), pod("o", {SHARED: 3}, on="a", cards=str(address(2))))
     for name, bus in (("r", 1), ("s", 2)):
-        asking = of_workload("w", pod(name, {SHARED: 1}))
-        asked = parse_limits(asking)
-        assert asked is not None
-        placed = place(found, spread, asking, asked, "a")
-        assert placed.cards == (address(bus),)
-        found.assume(placed, "a")
+        made = placed(found, of_workload("w", pod(name, {SHARED: 1})), "a", spread)
+        assert made.cards == (address(bus),)
+        found.assume(made, "a")
