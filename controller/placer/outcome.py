@@ -10,7 +10,7 @@ from controller.allocator.allocate import Allocation, FitError
 from controller.allocator.claim_request import ClaimRequest
 from controller.allocator.results import allocation_status
 from controller.filter.node_filter import FeasibleNodes
-from dra_driver.model.claims.claim import Object
+from dra_driver.model.claims.claim import Object, ReadOnlyObject
 from dra_driver.model.errors import Refused
 
 
@@ -20,7 +20,7 @@ class Placed(Allocation):
 
     wanted: Sequence[ClaimRequest]
 
-    def claims(self, classes: Mapping[str, Object], timestamp: str) -> list[Object]:
+    def claims(self, classes: Mapping[str, ReadOnlyObject], timestamp: str) -> list[Object]:
         """The claims as they are allocated, without a reservation. `classes` maps a name to the
         DeviceClass; `timestamp` is RFC 3339."""
         claims: list[Object] = []

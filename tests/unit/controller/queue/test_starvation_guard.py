@@ -10,6 +10,7 @@ from controller.allocator.allocate import feasible
 from controller.allocator.claim_request import parse_claim
 from controller.allocator.nodes.node_set import NodeSet
 from controller.cache.claims import MANAGER
+from controller.placer.pod_claims import PodClaims
 from controller.queue import starvation_guard
 from controller.queue.queueing_hints import PodClass
 from controller.reconcile.reconciler import Reconciler
@@ -111,7 +112,7 @@ def test_another_node_is_reserved_when_the_pod_may_not_run_on_its_own() -> None:
     assert isinstance(reconciler, Reconciler)
     guard, large, state = reconciler._guard, pod("large", "large"), world.worker._cache.state()
     wanted = [parse_claim(claim("large", [request(count=2)]), state.classes)]
-    pod_class = PodClass.of(large, wanted, ())
+    pod_class = PodClass.of(PodClaims(large, wanted))
     for now, nodes, left, kept in (
         (FAIRNESS - 1.0, "ab", (), None),
         (FAIRNESS, "ab", (), "a"),
