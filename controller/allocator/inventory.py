@@ -33,9 +33,11 @@ class Pool:
 
 class Inventory:
     """Devices of this driver. Whatever is read includes what was put or removed before. If a pool
-    cannot be read, `isolate` ends the attempt, and the pool has a problem."""
+    cannot be read, `isolate` ends the attempt, and the pool has a problem. `for_scheduler`: those
+    with counters are to be had, which kube-scheduler allocates, and not those without."""
 
-    def __init__(self, isolate: Isolate = nullcontext) -> None:
+    def __init__(self, isolate: Isolate = nullcontext, *, for_scheduler: bool = False) -> None:
+        self.for_scheduler = for_scheduler
         self._isolate = isolate
         self._watchers: list[set[str]] = []
         self._slices: defaultdict[str, dict[str, Slice]] = defaultdict(dict)
@@ -46,8 +48,8 @@ class Inventory:
         self._by_node: defaultdict[str, set[str]] = defaultdict(set)
 
     @classmethod
-    def of(cls, slices: Iterable[Slice]) -> Inventory:
-        found = cls()
+    def of(cls, slices: Iterable[Slice], *, for_scheduler: bool = False) -> Inventory:
+        found = cls(for_scheduler=for_scheduler)
         for each in slices:
             found.put(each)
         return found

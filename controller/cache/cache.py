@@ -123,15 +123,21 @@ class ClusterCache:
     in a field that decides which pods may run there.
 
     Where an object cannot be read, `isolate` ends the attempt, and the previous version stays: the
-    devices of an allocated claim stay allocated.
+    devices of an allocated claim stay allocated. `for_scheduler`: see `Inventory`.
     """
 
-    def __init__(self, selectors: Selectors, isolate: Isolate = not_isolated) -> None:
+    def __init__(
+        self,
+        selectors: Selectors,
+        isolate: Isolate = not_isolated,
+        *,
+        for_scheduler: bool = False,
+    ) -> None:
         self._isolate = isolate
         self._objects: dict[Resource, dict[Name, ReadOnlyObject]] = {each: {} for each in WATCHED}
         self.nodes = self._objects[NODES]
         self.nodes_version = 0
-        self._inventory = Inventory(partial(isolate, RESOURCE_SLICES))
+        self._inventory = Inventory(partial(isolate, RESOURCE_SLICES), for_scheduler=for_scheduler)
         classes = self._objects[DEVICE_CLASSES]
         self._state = State(self._inventory, AllocatedDevices(), classes, selectors)
         self._counts = Counts(self._state, self._objects[RESOURCE_CLAIMS], self._objects[PODS])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -16,15 +15,6 @@ NEEDS_FREE_CARD: Final = (
 def has_admin_access(claims: Mapping[str, Object]) -> bool:
     """Whether any request of the claims asks for administrative access."""
     return any(form.get("adminAccess") for claim in claims.values() for form in _forms(claim))
-
-
-def without_admin_access(claims: Mapping[str, Object]) -> Mapping[str, Object]:
-    """The claims with requests that need a free card, and use it up."""
-    found = copy.deepcopy(dict(claims))
-    for claim in found.values():
-        for form in _forms(claim):
-            form.pop("adminAccess", None)
-    return found
 
 
 def _forms(claim: Object) -> Iterator[dict[str, Any]]:

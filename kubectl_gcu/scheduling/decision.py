@@ -37,7 +37,6 @@ from kubectl_gcu.scheduling.packing import (
     configured_packing,
     is_for_scheduler,
     served_schedulers,
-    without_counters,
 )
 from kubectl_gcu.scheduling.remedies import (
     tainted_cards,
@@ -60,13 +59,10 @@ class LiveAllocator:
     def __init__(self, objects: Mapping[Resource, tuple[Object, ...]]) -> None:
         """`objects` has slices, claims, nodes, pods and DeviceClasses, and DeviceTaintRules where
         there are any."""
-        selectors = Selectors()
-        self._cache = ClusterCache(selectors)
-        slices = objects[RESOURCE_SLICES]
+        selectors, slices = Selectors(), objects[RESOURCE_SLICES]
         self.for_scheduler = is_for_scheduler(objects[PODS], slices)
         """Whether kube-scheduler allocates; it serves the same pods, maybe by other devices."""
-        if self.for_scheduler:
-            slices = tuple(map(without_counters, slices))
+        self._cache = ClusterCache(selectors, for_scheduler=self.for_scheduler)
         self._cache.replace(RESOURCE_SLICES, slices)
         for resource in (DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, PODS):
             self._cache.replace(resource, objects[resource])

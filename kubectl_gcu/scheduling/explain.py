@@ -30,7 +30,6 @@ from kubectl_gcu.cluster.to_decide import objects_to_decide, volumes_of
 from kubectl_gcu.scheduling.admin_access import (
     NEEDS_FREE_CARD,
     has_admin_access,
-    without_admin_access,
 )
 from kubectl_gcu.scheduling.asked import asked
 from kubectl_gcu.scheduling.decision import LiveAllocator
@@ -170,12 +169,10 @@ def _decide(
 def _verdict(
     allocator: LiveAllocator, pod: Object, claims: Mapping[str, Object], volumes: Sequence[Object]
 ) -> Verdict | None:
-    """With free cards for administrative access, where kube-scheduler needs them."""
     verdict = allocator.decide(pod, claims, volumes)
-    if not (verdict and verdict.node and allocator.for_scheduler and has_admin_access(claims)):
-        return verdict
-    verdict = allocator.decide(pod, without_admin_access(claims), volumes)
     if verdict is None or verdict.node:
+        return verdict
+    if not (allocator.for_scheduler and has_admin_access(claims)):
         return verdict
     return replace(verdict, reason=f"{verdict.reason}; {NEEDS_FREE_CARD}")
 

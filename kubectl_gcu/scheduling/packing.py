@@ -52,19 +52,6 @@ def served_schedulers(found: Iterable[Object]) -> frozenset[str]:
     return frozenset(filter(None, map(str.strip, names.split(","))))
 
 
-def without_counters(each: Object) -> Object:
-    """The slice with devices that exclude each other by their card alone, as the controller reads
-    them: the counters of kube-scheduler mean the same."""
-    spec = each["spec"]
-    if spec["driver"] != DRIVER or not spec.get("devices"):
-        return each
-    devices = [
-        {key: value for key, value in device.items() if key != "consumesCounters"}
-        for device in spec["devices"]
-    ]
-    return each | {"spec": spec | {"devices": devices}}
-
-
 def controllers(found: Iterable[Object]) -> list[Object]:
     """The pods of the controller that neither end nor have ended."""
     return [each for each in driver_pods(found, "controller") if not pods.is_deleting(each)]

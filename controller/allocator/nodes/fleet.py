@@ -40,7 +40,7 @@ class Fleet:
         self.numbers = numbers
         self._inventory = inventory
         self._allocated = allocated
-        self._signatures = Signatures()
+        self._signatures = Signatures(for_scheduler=inventory.for_scheduler)
         self._most_signatures = _FEW
         self._cards: Counter[CardSignature] = Counter()
         self._nodes: OrderedDict[str, NodeInfo] = OrderedDict()  # the last that changed at the end

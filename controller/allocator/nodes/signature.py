@@ -29,6 +29,7 @@ class Verdict(StrEnum):
     TOO_SMALL = "too small"
     FULL = "full"
     COUNTERS = "with counters, which only kube-scheduler allocates"
+    NO_COUNTERS = "without counters, which kube-scheduler does not allocate yet"
     HELD = "held"
     EXCLUDED = "excluded"
     TAINTED = "tainted"
@@ -67,6 +68,7 @@ class CardSignature:
     """The kinds of a card's devices, what is allocated of each, and `vanished`: the names' first
     word (the mode) of allocated devices that are not published any more. `load` is what is
     allocated, in thousandths of a card; of a `free` card nothing is, and it has only our own taint.
+    `for_scheduler`: see `Inventory`.
     """
 
     kinds: tuple[DeviceKind, ...]
@@ -74,6 +76,7 @@ class CardSignature:
     vanished: tuple[str, ...]
     load: int
     free: bool
+    for_scheduler: bool
 
     def fit(self, device_request: DeviceRequest, selectors: Selectors) -> CardFit | None:
         """What the request gets of each card with this signature. None if a selector reads what is
@@ -97,9 +100,11 @@ class CardSignature:
             return Verdict.TOO_SMALL
         if use is not None and kind.multiple and not _has_room(capacity_fit, use):
             return Verdict.FULL
-        if kind.counters:
-            return Verdict.COUNTERS
-        if not device_request.admin_access:
+        if kind.counters is not self.for_scheduler:
+            return Verdict.COUNTERS if kind.counters else Verdict.NO_COUNTERS
+        # kube-scheduler gives administrators no card whose counters are used up
+        # (kubernetes#140729).
+        if self.for_scheduler or not device_request.admin_access:
             if use is not None and (use.wholes or not kind.multiple):
                 return Verdict.HELD
             if self.holder(index):
@@ -193,7 +198,8 @@ _Content = tuple[tuple[DeviceKind, ...], tuple[DeviceUsage | None, ...], tuple[s
 class Signatures:
     """One object for equal cards."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, for_scheduler: bool) -> None:
+        self._for_scheduler = for_scheduler
         self._known: WeakValueDictionary[_Content, CardSignature] = WeakValueDictionary()
 
     def of(
@@ -209,7 +215,8 @@ class Signatures:
             loads = [_load(kind, use) for kind, use in zip(kinds, uses, strict=True) if use]
             tainted = any(untolerated(kind.taints, ()) for kind in kinds)
             free = not loads and not vanished and not tainted
-            signature = CardSignature(*content, load=max(loads, default=0), free=free)
+            load = max(loads, default=0)
+            signature = CardSignature(*content, load, free, self._for_scheduler)
             self._known[content] = signature
         return signature
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from controller.allocator.claim_request import ClaimRequest
 from controller.allocator.device_request import DeviceRequest
-from controller.allocator.packing.registry import STRATEGIES
+from controller.allocator.packing.registry import AS_PUBLISHED, STRATEGIES
 from controller.allocator.packing.strategy import Strategy
 from dra_driver.model.claims.packing import Packing
 
@@ -41,6 +41,20 @@ class Policy:
         return self.for_claims(wanted).for_nodes.keeps_apart or any(
             self.for_cards(each).keeps_apart for each in _device_requests(wanted)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerPolicy(Policy):
+    """kube-scheduler allocates on the node that is chosen: it takes the first devices that fit, and
+    what claims say about packing has no effect."""
+
+    def for_claims(self, wanted: Sequence[ClaimRequest]) -> Policy:
+        del wanted
+        return self
+
+    def for_cards(self, device_request: DeviceRequest) -> Strategy:
+        del device_request
+        return AS_PUBLISHED
 
 
 BINPACK: Final = Policy()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from controller.allocator.packing.as_published import AsPublished
 from controller.allocator.packing.binpack import Binpack
 from controller.allocator.packing.spread import Spread
 from controller.allocator.packing.strategy import Strategy
@@ -17,3 +18,6 @@ STRATEGIES: Final[Mapping[Packing, Strategy]] = MappingProxyType(
         Packing.SPREAD: Spread(),
     }
 )
+
+AS_PUBLISHED: Final[Strategy] = AsPublished()
+"""Nobody chooses it: it is how kube-scheduler chooses devices."""

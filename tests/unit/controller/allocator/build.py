@@ -277,13 +277,14 @@ def state(
     *,
     classes: Mapping[str, Object] | None = None,
     selectors: Selectors | None = None,
+    for_scheduler: bool = False,
 ) -> State:
     allocated = AllocatedDevices()
     for each in claims:
         for hold in allocations_of(each):
             allocated.add(hold)
     return State(
-        inventory=Inventory.of(slices),
+        inventory=Inventory.of(slices, for_scheduler=for_scheduler),
         allocated=allocated,
         classes=ALL_CLASSES if classes is None else classes,
         selectors=selectors or Selectors(),

@@ -34,9 +34,10 @@ def decide(
     *wanted: Object,
     nodes: Sequence[str] = ("a", "b", "c"),
     policy: Policy = BINPACK,
+    for_scheduler: bool = False,
 ) -> tuple[str, list[str]] | str:
     """The node and devices chosen, or the reason why none was."""
-    found: State = state(slices, held, selectors=SELECTORS)
+    found: State = state(slices, held, selectors=SELECTORS, for_scheduler=for_scheduler)
     parsed = [parse_claim(each, found.classes) for each in wanted]
     match allocate(found, parsed, found.numbers.set_of(nodes), policy=policy):
         case Allocation(node, grants):

@@ -55,3 +55,32 @@ def test_what_is_held_of_such_a_pool_counts() -> None:
     assert decide(slices, held, claim("c", [request(cls=ANY)]), nodes=["a"]) == (
         "2 devices: 1 held, 1 with counters, which only kube-scheduler allocates; 1 requested"
     )
+
+
+@pytest.mark.parametrize(
+    ("devices", "held", "asked", "expected"),
+    [
+        pytest.param([COUNTED], [], {}, ("a", ["p"]), id="with counters"),
+        pytest.param(
+            [plain("q")],
+            [],
+            {},
+            "1 device: 1 without counters, which kube-scheduler does not allocate yet; 1 requested",
+            id="without",
+        ),
+        pytest.param([COUNTED], [], {"adminAccess": True}, ("a", ["p"]), id="an administrator's"),
+        pytest.param(
+            [COUNTED],
+            [allocated("x", "a", "p")],
+            {"adminAccess": True},
+            "1 device: 1 held; 1 requested",
+            id="an administrator's, whose card is held",
+        ),
+    ],
+)
+def test_where_kube_scheduler_allocates(
+    devices: list[Object], held: list[Object], asked: Object, expected: tuple[str, list[str]] | str
+) -> None:
+    wanted = claim("c", [request(cls=ANY, **asked)])
+    slices = [resource_slice("a", devices)]
+    assert decide(slices, held, wanted, nodes=["a"], for_scheduler=True) == expected
