@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from controller.cache.keys import Key, Subject, uid_of
 from dra_driver.asks.limits import limit_names
+from dra_driver.kube.scheduling_gate import has_gate
 from dra_driver.model.claims.claim import claim_names
 from dra_driver.model.names import CLASS_LIMIT_PREFIX, LIMITS_TEMPLATE_PREFIX, SCHEDULING_GATE
 
@@ -29,6 +30,11 @@ def node_name(pod: Pod) -> str:
 
 def nominated_node(pod: Pod) -> str:
     return str((pod.get("status") or {}).get("nominatedNodeName") or "")
+
+
+def may_preempt(pod: Pod) -> bool:
+    """Whether kube-scheduler ends other pods for this one; it nominates the node that it chose."""
+    return bool(pod["spec"].get("preemptionPolicy") != "Never")
 
 
 def scheduler_name(pod: Pod) -> str:
@@ -89,7 +95,7 @@ def gates(pod: Pod) -> frozenset[str]:
 
 
 def has_our_gate(pod: Pod) -> bool:
-    return SCHEDULING_GATE in gates(pod)
+    return has_gate(pod)
 
 
 def is_held_by_others(pod: Pod) -> bool:

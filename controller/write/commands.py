@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from controller.cache.keys import Key
+from controller.write.node_hint import NodeHint
 from controller.write.volumes import NO_VOLUMES, PodVolumes
+from dra_driver.kube.errors import KubeError
 from dra_driver.model.claims.claim import Object
 
 
@@ -60,7 +62,17 @@ class FenceClaim(Command):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class LiftGate(Command):
-    """Remove our scheduling gate from the pod."""
+    """Remove our scheduling gate from the pod. If `node` is given, kube-scheduler is told of it
+    before, by `hint`."""
+
+    pod: Object
+    node: str = ""
+    hint: NodeHint = NodeHint.NAME
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ClearNomination(Command):
+    """Take the name of the node out of this version of the pod's status."""
 
     pod: Object
 
@@ -97,6 +109,7 @@ class Answer:
     `volumes`: where the pod's volumes are.
     `error`: what ended the command early; an error that is no `GcuError` is a fault of ours.
     `uncertain`: claims whose write the server did not answer: it may still arrive.
+    `hint_refused`: why the pod's gate was lifted without the node being told.
     `pod_changed`: nothing was written, because the decision was for another version of the pod.
     `pod` is the present version then, or None if the pod is gone.
     """
@@ -107,6 +120,7 @@ class Answer:
     volumes: PodVolumes = NO_VOLUMES
     error: Exception | None = None
     uncertain: tuple[Object, ...] = ()
+    hint_refused: KubeError | None = None
     pod_changed: bool = False
 
 

@@ -10,12 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
+from typing import Any
 
 from controller.cache.keys import uid_of
 from controller.cache.pods import has_our_gate
 from controller.leaderelection.fence import Fence, fenced
 from controller.write.commands import (
     Answer,
+    ClearNomination,
     Command,
     CreateTemplate,
     DeleteTemplate,
@@ -25,11 +27,13 @@ from controller.write.commands import (
     ReleaseAllocation,
     WriteAllocation,
 )
+from controller.write.node_hint import NodeHint
 from controller.write.volumes import PodVolumes, read_volumes
 from dra_driver.kube.api import NOTHING, ObjectApi, PatchType, ServerVersion
 from dra_driver.kube.errors import (
     AlreadyExists,
     Conflict,
+    Forbidden,
     Invalid,
     KubeError,
     NotFound,
@@ -37,9 +41,10 @@ from dra_driver.kube.errors import (
 )
 from dra_driver.kube.preflight import nominates_before_binding
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Resource
+from dra_driver.kube.scheduling_gate import gate_lifted
 from dra_driver.model.claims.claim import ClaimRef, Object, allocation, is_in_use, results
 from dra_driver.model.errors import GcuError
-from dra_driver.model.names import ANNOTATION_TERM, FINALIZER, SCHEDULING_GATE
+from dra_driver.model.names import ANNOTATION_TERM, FINALIZER
 
 logger = logging.getLogger(__name__)
 
@@ -128,7 +133,9 @@ class Writer:
             case FenceClaim():
                 answer = self._fence_claim(command.claims[0])
             case LiftGate():
-                answer = Answer(pod=self._lift_gate(command.pod))
+                answer = self._tell_and_lift(command)
+            case ClearNomination():
+                answer = Answer(pod=self._clear_nomination(command.pod))
             case ReadVolumes():
                 answer = Answer(volumes=self._read_volumes(command.pod))
             case CreateTemplate():
@@ -162,20 +169,57 @@ class Writer:
         except GcuError as error:
             return replace(answer, error=error)
 
-    def _lift_gate(self, pod: Object) -> Object | None:
-        """Remove the gate. Returns None if the pod was deleted, also if another pod has its name
-        now: the server answers that with Invalid, as a UID is immutable. Raises Conflict and
-        Invalid where the server, or an admission webhook, refuses although the pod exists."""
+    def _tell_and_lift(self, command: LiftGate) -> Answer:
+        """A server that refuses the hint keeps no pod waiting: the gate is lifted without it."""
+        pod, node = command.pod, command.node
+        spec: Object = {}
+        refused: KubeError | None = None
+        if node:
+            try:
+                spec = self._tell(pod, node, command.hint)
+            except NotFound:
+                return Answer()
+            except (Conflict, Forbidden, Invalid) as error:
+                if not self._is_there(pod):
+                    return Answer()
+                refused = error
+        return Answer(pod=self._lift_gate(pod, spec), hint_refused=refused)
+
+    def _tell(self, pod: Object, node: str, hint: NodeHint) -> Object:
+        """Write what the hint has for the pod's status. Returns what it has for the spec."""
         metadata = pod["metadata"]
-        body = {
-            "metadata": {"uid": metadata["uid"]},
-            "spec": {"schedulingGates": [{"$patch": "delete", "name": SCHEDULING_GATE}]},
-        }
+        if status := hint.status(node):
+            body = {"metadata": {"uid": metadata["uid"]}, "status": status}
+            namespace, name = metadata["namespace"], metadata["name"]
+            self._api.patch(PODS, name, body, namespace=namespace, subresource="status")
+            logger.info("named node %s for pod %s/%s", node, namespace, name)
+            return {}
+        return hint.spec(self._read(pod, PODS), node)
+
+    def _clear_nomination(self, pod: Object) -> Object | None:
+        """Returns None if the pod has changed: its watch reports how."""
+        metadata = pod["metadata"]
+        version = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+        body = {"metadata": version, "status": {"nominatedNodeName": None}}
+        namespace, name = metadata["namespace"], metadata["name"]
+        try:
+            cleared = self._api.patch(PODS, name, body, namespace=namespace, subresource="status")
+        except (Conflict, NotFound):
+            return None
+        logger.info("took the node's name back from pod %s/%s", namespace, name)
+        return cleared
+
+    def _lift_gate(self, pod: Object, spec: Mapping[str, Any] = NOTHING) -> Object | None:
+        """Remove the gate, and merge `spec` into the pod's. Returns None if the pod was deleted,
+        also if another pod has its name now: the server answers that with Invalid, as a UID is
+        immutable. Raises Conflict and Invalid where the server, or an admission webhook, refuses
+        although the pod exists."""
+        metadata = pod["metadata"]
         try:
             lifted = self._api.patch(
                 PODS,
                 metadata["name"],
-                body,
+                gate_lifted(pod, spec),
                 namespace=metadata["namespace"],
                 patch_type=PatchType.STRATEGIC_MERGE,
             )

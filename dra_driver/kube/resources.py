@@ -66,6 +66,13 @@ PODS: Final = Resource("", "v1", "pods", "Pod", True)
 POD_GROUPS: Final = Resource("scheduling.k8s.io", "v1", "podgroups", "PodGroup", True)
 POD_GROUPS_V1BETA1: Final = Resource("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup", True)
 BINDINGS: Final = Resource("", "v1", "bindings", "Binding", True)
+MUTATING_WEBHOOK_CONFIGURATIONS: Final = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "mutatingwebhookconfigurations",
+    "MutatingWebhookConfiguration",
+    False,
+)
 NODES: Final = Resource("", "v1", "nodes", "Node", False)
 EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event", True)
 # The same events in an older form, the only one that the roles view, edit and admin allow before

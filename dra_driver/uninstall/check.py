@@ -2,7 +2,8 @@
 
 Helm runs it before it deletes anything, and prints its output. Without the agent no pod with a
 claim can end, because the kubelet calls the agent for it. A pod with limits can end, but nothing
-destroys its DRS instance.
+destroys its DRS instance. Where the controller names nodes to kube-scheduler, it then lets pods go
+that are held back for that.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from dra_driver.model.effects import Effects
 from dra_driver.model.errors import Refused
 from dra_driver.telemetry.program import run_program
 from dra_driver.uninstall.cards import CardInUse, cards_in_use
+from dra_driver.uninstall.gates import lift_gates
 from dra_driver.uninstall.holders import AllocatedClaim, holders
 from dra_driver.version import VERSION
 
@@ -37,6 +39,9 @@ class CheckSettings(Settings):
     release_namespace: str = Field(min_length=1, description="namespace of the Helm release")
     release: str = Field(min_length=1, description="name of the Helm release")
     revision: int = Field(ge=1, description="the release's revision")
+    lift_gates: bool = Field(
+        default=False, description="then lift the gate of pods whose node the controller names"
+    )
     by_limits: bool = Field(
         default=False, description="pods get GCUs by limits: also read the Nodes' annotations"
     )
@@ -48,12 +53,13 @@ def main() -> None:
 
 def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) -> None:
     """Raises Refused while a claim or container has GCUs, and KubeError."""
-    del stop
     name = "gcu-dra-uninstall-check"
     settings = load(CheckSettings, argv, environ, prog=name, description=_DESCRIPTION)
     client = connect(settings.kubeconfig, effects=Effects(), user_agent=f"{name}/{VERSION}")
     with closing(client) as api:
         check(api, settings)
+        if settings.lift_gates:
+            print(f"{lift_gates(api, stop.wait)} pods were let go to kube-scheduler")
 
 
 def check(api: Api, settings: CheckSettings) -> None:

@@ -12,6 +12,8 @@ from tests.fake_api.errors import Unplayed
 _MERGE_KEYS: Final = {"schedulingGates": "name", "conditions": "type"}
 """By the name of a list, the field by which the items of a strategic merge are told apart
 (`patchMergeKey` in k8s.io/api)."""
+_ATOMIC: Final = {"preferredDuringSchedulingIgnoredDuringExecution"}
+"""Lists that a strategic merge replaces: those without such a field."""
 
 
 def patched(obj: Object, body: Object | Sequence[Object], patch_type: PatchType) -> Object:
@@ -35,7 +37,7 @@ def _merged(old: Any, new: Any, *, strategic: bool) -> Any:
     for key, value in new.items():
         if value is None:
             made.pop(key, None)
-        elif strategic and isinstance(value, list):
+        elif strategic and isinstance(value, list) and key not in _ATOMIC:
             made[key] = _items(key, made.get(key) or [], value)
         else:
             made[key] = _merged(made.get(key), value, strategic=strategic)
