@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from prometheus_client import CollectorRegistry
 
 from controller import metric_specs as specs
-from controller.allocator.packing.policy import Policy
+from controller.allocator.packing.policy import Policy, SchedulerPolicy
 from controller.cache.cache import WATCHED, ClusterCache
 from controller.filter.node_filter import NodeFilter
 from controller.housekeeping import Housekeeping
@@ -19,6 +19,8 @@ from controller.informers.decoders import decoders
 from controller.informers.optional_watch import OptionalReflector
 from controller.leaderelection.fence import Fence
 from controller.leaderelection.leader import LeaderElector, LeaseTimes
+from controller.nominate.metrics import NominationMetrics
+from controller.nominate.nominator import Nominator
 from controller.placer.placer import Placer
 from controller.queue.backoff import BackoffState, KeyBackoff
 from controller.queue.bind_clock import BindClock
@@ -74,6 +76,7 @@ _VERSIONS = {
 }
 # Seconds. A decision is stopped after one; the first one reads all slices, ten for 15,000 nodes.
 _LONGEST_STEP = 120.0
+_LEADER_SEEN = 5.0  # seconds ago at most
 _END = 10.0  # seconds to stop, and for writes that are under way
 
 
@@ -101,9 +104,11 @@ def new_worker(
     faults = FaultIsolator(reporter)
     namespaces = Namespaces()
     steps = StepLimiter(selectors.allowance, namespaces, reporter.steps, clock)
-    cache = ClusterCache(selectors, faults.isolate)
+    by_scheduler = settings.allocator == "scheduler"
+    cache = ClusterCache(selectors, faults.isolate, for_scheduler=by_scheduler)
     state = cache.state()
-    policy = Policy(settings.pack_nodes, settings.pack_cards)
+    packing = SchedulerPolicy if by_scheduler else Policy
+    policy = packing(settings.pack_nodes, settings.pack_cards)
     node_filter = NodeFilter(cache, state.numbers, selectors.allowance)
     guard = StarvationGuard(state, patience=settings.fairness_patience)
     queue = SchedulingQueue(
@@ -138,11 +143,15 @@ def new_worker(
         schedulers=settings.served_schedulers,
         ignored_fields=settings.ignored_fields,
     )
-    by_scheduler = settings.allocator == "scheduler"
+    nominator = (
+        Nominator(context, placer, guard, NominationMetrics(registry))
+        if settings.names_nodes
+        else None
+    )
     worker = Worker(
         context,
         events=events,
-        reconciler=Observer(context)
+        reconciler=Observer(context, nominator)
         if by_scheduler
         else Reconciler(context, placer, guard, AllocationCommitter(context, now)),
         previous_leader=PreviousLeaderFence(
@@ -279,6 +288,10 @@ class Controller:
         for reflector in self._reflectors:
             reflector.stop(deadline.left())
         self._recorder.stop(deadline.left())
+
+    def has_leader(self) -> bool:
+        """Whether some replica leads, as far as this one knows; safe for any thread."""
+        return self._elector.has_leader(within=_LEADER_SEEN)
 
     def ready(self) -> str | None:
         """None once everything was listed; a replica that does not lead is ready too."""

@@ -88,13 +88,22 @@ def runnables_of(
     cannot be served as the settings say, and InvalidValue where they lack a file."""
     identity = settings.pod_name or socket.gethostname()
     card_kinds: CardKinds | None = None
+    has_leader: Callable[[], bool] | None = None
     front: Runnable
     if serves_claims(settings, api):
-        front = Controller(settings, api, registry, identity=identity, on_restored=on_restored)
+        controller = Controller(settings, api, registry, identity=identity, on_restored=on_restored)
+        front, has_leader = controller, controller.has_leader if settings.names_nodes else None
     else:
         extender = Extender(settings, api, registry, identity=identity, on_restored=on_restored)
         front, card_kinds = extender, extender.card_kinds
-    webhook = webhook_of(settings, api, registry, identity=identity, card_kinds=card_kinds)
+    webhook = webhook_of(
+        settings,
+        api,
+        registry,
+        identity=identity,
+        card_kinds=card_kinds,
+        has_leader=has_leader,
+    )
     return [front] if webhook is None else [webhook, front]
 
 
@@ -123,12 +132,15 @@ def webhook_of(
     *,
     identity: str,
     card_kinds: CardKinds | None = None,
+    has_leader: Callable[[], bool] | None = None,
 ) -> Webhook | None:
-    """The admission webhook; None where no certificate for it is named. `card_kinds` is the
-    extender's, where there is no DRA."""
+    """The admission webhook; None where no certificate for it is named. `card_kinds` and
+    `has_leader` are as `Webhook` takes them."""
     if settings.webhook_certificate is None and settings.webhook_key is None:
         return None
-    return Webhook(settings, api, registry, identity=identity, card_kinds=card_kinds)
+    return Webhook(
+        settings, api, registry, identity=identity, card_kinds=card_kinds, has_leader=has_leader
+    )
 
 
 if __name__ == "__main__":

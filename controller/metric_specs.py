@@ -32,6 +32,20 @@ LONGEST_WAIT: Final = GaugeSpec(
     "gcu_controller_longest_wait_seconds",
     "For how long the pod has waited that has waited longest, since this replica leads.",
 )
+NOMINATED_PODS: Final = GaugeSpec(
+    "gcu_controller_nominated_pods",
+    "Pods whose node was named, and that kube-scheduler has neither bound nor refused.",
+)
+NOMINATED_PODS_BOUND: Final = CounterSpec(
+    "gcu_controller_nominated_pods_bound",
+    "Pods that kube-scheduler bound after their node was named, by whether it is that node: "
+    "`true`, `false`.",
+    ("followed",),
+)
+NOMINATIONS_REFUSED: Final = CounterSpec(
+    "gcu_controller_nominations_refused",
+    "Names that the API server refused; the pod's gate was lifted without one.",
+)
 QUEUE_ENTRIES: Final = GaugeSpec(
     "gcu_controller_queue_entries",
     "Keys in the scheduling queue, by its parts: `active`, `backoff`, `unschedulable`.",

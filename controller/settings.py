@@ -87,6 +87,22 @@ class ControllerSettings(Settings):
         description="What allocates: this controller, or kube-scheduler; then the controller only "
         "reports what is allocated twice.",
     )
+    nomination: bool = Field(
+        True,
+        description="Whether the controller names the node of a pod before it lifts our scheduling "
+        "gate, where kube-scheduler allocates. Otherwise gates are lifted at once.",
+    )
+    nomination_limit: int = Field(
+        500,
+        ge=1,
+        description="Most pods whose node is named, and that kube-scheduler has not judged yet.",
+    )
+    nomination_waiting: int = Field(
+        20,
+        ge=0,
+        description="Most waiting pods without room whose gate is lifted nevertheless, for "
+        "autoscalers and preemption.",
+    )
     ignored_claim_fields: str = Field(
         "",
         description="Comma-separated names of fields of claims that are ignored where the "
@@ -185,6 +201,11 @@ class ControllerSettings(Settings):
     writes_in_flight: int = Field(
         32, ge=1, le=64, description="Most writes to the API server at the same time."
     )
+
+    @property
+    def names_nodes(self) -> bool:
+        """Whether kube-scheduler allocates, and is told the node."""
+        return self.allocator == "scheduler" and self.nomination
 
     @property
     def ignored_fields(self) -> frozenset[str]:

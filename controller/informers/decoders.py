@@ -42,6 +42,7 @@ _ALIKE_PODS: Final[Fields] = {
         "initContainers",
         "nodeSelector",
         "overhead",
+        "preemptionPolicy",
         "priority",
         "resources",
         "schedulerName",

@@ -33,6 +33,7 @@ POD: Final = {
         "nodeName": str,
         "nodeSelector": dict[str, str],
         "overhead": _QUANTITIES,
+        "preemptionPolicy": str,
         "priority": int,
         "resourceClaims": [
             {"name": str, "resourceClaimName": str, "resourceClaimTemplateName": str}

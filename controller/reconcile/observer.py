@@ -9,23 +9,29 @@ from controller.allocator.allocated_devices import DeviceUsage
 from controller.allocator.device import Device
 from controller.cache import pods
 from controller.cache.keys import Key, Subject
+from controller.nominate.nominator import Nominator
 from controller.reconcile.context import Context
 from controller.reconcile.templates import TemplateReconciler
 from controller.write.commands import (
     CreateTemplate,
     DeleteTemplate,
     LiftGate,
+    ReadVolumes,
     WriteDone,
 )
 from dra_driver.model.claims.claim import Object, results
 from dra_driver.selector.allowance import AllowanceSpent
 
+_CHECK_AGAIN = 1.0  # seconds
+
 
 class Observer:
-    """In place of the `Reconciler`. It allocates nothing and releases nothing."""
+    """In place of the `Reconciler`. It allocates nothing and releases nothing. Without a nominator
+    the gates of pods are lifted as soon as they are seen."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, nominator: Nominator | None) -> None:
         self._context = context
+        self._nominator = nominator
         self._templates = TemplateReconciler(context)
 
     def reconcile(self, key: Key) -> None:
@@ -36,9 +42,9 @@ class Observer:
             return
         found = context.cache.get(key)
         if key.subject is Subject.CLAIM:
-            note = None if found is None else "; ".join(self._conflicts(found))
-            for other in context.reporter.allocated_twice(key, found, note):
-                context.queue.add(other, context.clock())
+            self._check_claim(key, found)
+        elif self._nominator is not None:
+            self._nominator.reconcile(key)
         elif (
             found is not None
             and pods.has_our_gate(found)
@@ -52,14 +58,45 @@ class Observer:
         command, answer = done.command, done.answer
         if isinstance(command, CreateTemplate | DeleteTemplate):
             self._templates.on_answer(command, answer)
-        elif answer.error is not None:
+            return
+        if self._nominator is not None:
+            match command:
+                case LiftGate():
+                    self._nominator.on_lifted(command, answer)
+                case ReadVolumes():
+                    self._nominator.on_volumes(command, answer)
+        if answer.error is not None:
             raise answer.error
+        self._context.queue.add(command.key, self._context.clock())
 
     def on_decision_stopped(self, key: Key, spent: AllowanceSpent, again_in: float) -> None:
-        """There are no decisions here that could be stopped."""
+        """As `Reconciler.on_decision_stopped`."""
+        if self._nominator is not None:
+            self._nominator.on_decision_stopped(key, spent, again_in)
 
     def remove_waiting(self, key: Key) -> None:
-        """No pod waits for this controller."""
+        """As `Reconciler.remove_waiting`."""
+        if self._nominator is not None:
+            self._nominator.remove_waiting(key)
+
+    def clear(self) -> None:
+        """As `Reconciler.clear`."""
+        if self._nominator is not None:
+            self._nominator.clear()
+
+    def _check_claim(self, key: Key, claim: Object | None) -> None:
+        """Report devices that are allocated twice. Not while a pod is named for the node: what it
+        will get counts as allocated, and kube-scheduler may have given that to another."""
+        context, nominator = self._context, self._nominator
+        if nominator is not None:
+            nominator.on_claim(key, claim)
+            nodes = () if claim is None else context.nodes_of(each.pool for each in results(claim))
+            if any(nominator.nominations.on(node) for node in nodes):
+                context.queue.add(key, context.clock() + _CHECK_AGAIN)
+                return
+        note = None if claim is None else "; ".join(self._conflicts(claim))
+        for other in context.reporter.allocated_twice(key, claim, note):
+            context.queue.add(other, context.clock())
 
     def _conflicts(self, claim: Object) -> Iterator[str]:
         """In words, what is allocated twice of each card of the claim."""

@@ -105,6 +105,9 @@ class Reconciler:
         self._context.queue.remove_waiting(key)
         self._volumes.forget(key)
 
+    def clear(self) -> None:
+        """Another replica leads."""
+
     def _reconcile_claim(self, key: Key) -> None:
         context, claim = self._context, self._context.cache.get(key)
         self._committer.fence_uncertain(key)

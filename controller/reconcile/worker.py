@@ -105,6 +105,7 @@ class Worker(Background):
         if not self._may_act():
             self._queue.clear()  # a follower would fill it for weeks
             self._reporter.clear()
+            self._reconciler.clear()
             self._has_queued_all = False
         elif not self._has_taken_over():
             self._take_over()

@@ -31,15 +31,18 @@ Mutation = Callable[[Object], Sequence[Operation]]
 
 
 def with_dra(
-    classes: Collection[str], rules: LimitRules, translates: Callable[[], bool]
+    classes: Collection[str],
+    rules: LimitRules,
+    translates: Callable[[], bool],
+    gate: Mutation = set_gate,
 ) -> Mapping[str, Mutation]:
     """What is served by path where there is DRA. A patch depends on the object alone, that for
     limits also on `translates`, which says whether they become claims. `classes` are the
-    DeviceClasses whose requests' amounts are moved."""
+    DeviceClasses whose requests' amounts are moved; `gate` sets the scheduling gate."""
     return {
         AMOUNTS: partial(move_amounts, classes=frozenset(classes)),
         LIMITS: lambda pod: translate_limits(pod, rules) if translates() else (),
-        GATE: set_gate,
+        GATE: gate,
     }
 
 

@@ -18,6 +18,7 @@ from controller.own_pod import OwnPod
 from controller.runnable import ended_thread
 from controller.settings import ControllerSettings
 from controller.webhook.counted_limits import CardKinds
+from controller.webhook.gate import NominationGate, set_gate
 from controller.webhook.limits import LimitRules
 from controller.webhook.service import WebhookService, with_dra, without_dra
 from dra_driver.kube.api import Api
@@ -48,27 +49,33 @@ class Webhook(Background):
         *,
         identity: str,
         card_kinds: CardKinds | None = None,
+        has_leader: Callable[[], bool] | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         """`identity` is this pod's name; `now` is Unix time. Where there is no DRA, `card_kinds`
-        has what limits by memory and compute are translated by, and nothing else is served."""
+        has what limits by memory and compute are translated by, and nothing else is served. Where
+        nodes are named, `has_leader` says whether somebody does so."""
         super().__init__("webhook-certificate")
         self._drain = settings.webhook_drain
         name, decided = settings.legacy_resources_config, DecisionCache()
         self._decision_watch = (
             reflector(api, settings.lease_namespace, name, decided) if name else None
         )
+        classes = [*DEVICE_CLASSES, *_names(settings.webhook_device_classes)]
         mutations = (
             without_dra(card_kinds)
             if card_kinds is not None
             else with_dra(
-                [*DEVICE_CLASSES, *_names(settings.webhook_device_classes)],
+                classes,
                 LimitRules(
                     frozenset(_names(settings.webhook_scheduler_names)),
                     settings.webhook_scheduler_name,
                     settings.webhook_drop_node_selector,
                 ),
                 translates=lambda: not name or bool(decided.translates),
+                gate=set_gate
+                if has_leader is None
+                else NominationGate(api, classes, settings.served_schedulers, has_leader),
             )
         )
         service = WebhookService(mutations, registry)

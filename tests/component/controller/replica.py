@@ -56,8 +56,8 @@ class Replica:
     def is_ready(self) -> bool:
         return self._controller.ready() is None
 
-    def metric(self, name: str) -> float:
-        found = self._registry.get_sample_value(name)
+    def metric(self, name: str, **labels: str) -> float:
+        found = self._registry.get_sample_value(name, labels)
         assert found is not None, name
         return found
 

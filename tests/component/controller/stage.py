@@ -127,6 +127,13 @@ class Stage:
             RESOURCE_CLAIMS, found | {"status": status}, subresource="status"
         )
 
+    def allocate(self, name: str, devices: Object, *pods: str) -> None:
+        """kube-scheduler allocates these devices to the claim, and reserves it for the pods."""
+        found = self.claim(name)
+        metadata = found["metadata"] | {"finalizers": [FINALIZER]}
+        found = self._scheduler.replace(RESOURCE_CLAIMS, found | {"metadata": metadata})
+        self.reserve(found | {"status": {"allocation": devices}}, *pods)
+
     def clear(self, found: Object) -> None:
         """The allocation is given up, as by kube-scheduler."""
         status = {key: value for key, value in found["status"].items() if key != "allocation"}

@@ -47,7 +47,8 @@ def test_the_longest_wait() -> None:
 
 def test_all_metrics_are_described() -> None:
     registry = CollectorRegistry()
-    controller = Controller(SETTINGS, cast("Api", FakeApi()), registry, identity="one")
+    settings = SETTINGS.model_copy(update={"allocator": "scheduler"})
+    controller = Controller(settings, cast("Api", FakeApi()), registry, identity="one")
     Metrics(registry)
     found = {each.name for each in registry.collect()}
     others = {

@@ -73,6 +73,25 @@ def test_another_waits_for_the_whole_duration_since_it_saw_a_renewal() -> None:
     assert leases.holder() == "b"
 
 
+def test_all_know_whether_one_leads() -> None:
+    leases = Leases()
+    first, second = Replica(leases, "a"), Replica(leases, "b")
+    assert not second.elector.has_leader(within=5.0)
+    for replica in (first, second):
+        replica.after(0)
+        assert replica.elector.has_leader(within=5.0)
+    second.after(4.0)  # no renewal is seen
+    assert second.elector.has_leader(within=5.0)
+    second.after(1.1)
+    assert not second.elector.has_leader(within=5.0)
+    first.after(2.0)
+    second.after(0.0)
+    assert second.elector.has_leader(within=5.0)
+    first.elector.release()
+    second.elector._observe(leases.get(LEASES, "lease", namespace="default"))
+    assert not second.elector.has_leader(within=5.0)
+
+
 def test_parts_of_a_second_never_make_two_leaders() -> None:
     times = LeaseTimes(duration=15.9, renew_deadline=15.5, retry=2.0)
     leases = Leases()

@@ -1,0 +1,1 @@
+"""kube-scheduler allocates, and this names the node: packing without a second allocator."""

@@ -1,0 +1,23 @@
+"""What is counted of names."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry
+
+from controller import metric_specs as specs
+from controller.nominate.nominations import Nominations
+
+
+class NominationMetrics:
+    """Public attributes are metrics that their users count in."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.bound = specs.NOMINATED_PODS_BOUND.register(registry)
+        for followed in ("true", "false"):
+            self.bound.labels(followed)
+        self.refused = specs.NOMINATIONS_REFUSED.register(registry)
+        self._named = specs.NOMINATED_PODS.register(registry)
+
+    def observe(self, nominations: Nominations) -> None:
+        """Each scrape reads how many pods are named."""
+        self._named.set_function(lambda: float(len(nominations)))

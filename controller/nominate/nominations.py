@@ -1,0 +1,148 @@
+"""Which nodes were named to kube-scheduler, and what came of it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from controller.cache import pods
+from controller.cache.cache import ClusterCache
+from controller.cache.keys import Key, uid_of
+from controller.write.node_hint import NodeHint
+from dra_driver.model.claims.claim import Object, allocation, results
+
+_JUDGED: Final = 200  # names of which as many are judged together
+_GATED: Final = "SchedulingGated"
+"""The reason of the condition PodScheduled that a gated pod has, and keeps until the first try."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nomination:
+    """Of the pod with that UID. `claims` are allocated as kube-scheduler is expected to do it."""
+
+    uid: str
+    node: str
+    claims: tuple[Object, ...]
+
+
+class Nominations:
+    """Of the pods that kube-scheduler has not judged yet: their devices count as allocated, because
+    the next pod is placed before kube-scheduler allocates them. One instance, one thread.
+
+    At most `limit` pods: each named one makes kube-scheduler filter its node twice for all others.
+    """
+
+    def __init__(self, cache: ClusterCache, limit: int) -> None:
+        self._cache = cache
+        self._limit = limit
+        self._pods: dict[Key, Nomination] = {}
+        self._users: dict[Key, Key] = {}  # by claim the pod that it is expected to be allocated for
+        self._expected: dict[Key, Object] = {}  # claims that count so until they are allocated
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def has_room(self) -> bool:
+        """Whether one more pod may be named."""
+        return len(self._pods) < self._limit
+
+    def has(self, pod: Object) -> bool:
+        """Whether the pod was named, and not another one of its name."""
+        named = self._pods.get(pods.key_of(pod))
+        return named is not None and named.uid == uid_of(pod)
+
+    def of_others(self, pod: Object, claims: Iterable[Object]) -> bool:
+        """Whether kube-scheduler is about to allocate one of the claims for another pod: this one
+        would fail, and lose its name."""
+        key = pods.key_of(pod)
+        return any(self._users.get(Key.of_claim(claim), key) != key for claim in claims)
+
+    def on(self, node: str) -> list[Key]:
+        """The pods that were named for the node, in the order of their names."""
+        return [key for key, named in self._pods.items() if named.node == node]
+
+    def add(self, pod: Object, node: str, claims: Iterable[Object]) -> None:
+        """`claims` are as `Nomination.claims`. Again for a pod that is expected to get others."""
+        key = pods.key_of(pod)
+        named = self._pods[key] = Nomination(uid_of(pod), node, tuple(claims))
+        for claim in named.claims:
+            self._expect(claim)
+            self._users[Key.of_claim(claim)] = key
+
+    def withdraw(self, key: Key) -> None:
+        """Nothing is expected for the pod for the moment."""
+        for claim in self._pods[key].claims:
+            self._users.pop(Key.of_claim(claim), None)
+            self._forget(claim)
+
+    def on_claim(self, key: Key, claim: Object | None) -> str:
+        """Once kube-scheduler has allocated the claim, or it is gone, it counts as it is. Returns
+        the node on which other devices were expected; empty if none were."""
+        expected = self._expected.get(key)
+        if expected is None or not (
+            claim is None or uid_of(claim) != uid_of(expected) or allocation(claim)
+        ):
+            return ""
+        self._forget(expected)
+        differs = claim is not None and _devices(claim) != _devices(expected)
+        user = self._pods.get(self._users.pop(key, key))
+        return user.node if differs and user is not None else ""
+
+    def end(self, key: Key, *, is_bound: bool = False) -> Nomination | None:
+        """The pod was judged, or is gone. The claims of a bound pod count as expected until the
+        watch of claims, which may be later than that of pods, has their allocation."""
+        named = self._pods.pop(key, None)
+        for claim in () if named is None or is_bound else named.claims:
+            self._users.pop(Key.of_claim(claim), None)
+            self._forget(claim)
+        return named
+
+    def clear(self) -> None:
+        """Another replica leads."""
+        self._pods.clear()
+        self._users.clear()
+        for claim in list(self._expected.values()):
+            self._forget(claim)
+
+    def _expect(self, claim: Object) -> None:
+        self._expected[Key.of_claim(claim)] = claim
+        self._cache.assume(claim)
+
+    def _forget(self, claim: Object) -> None:
+        if self._expected.pop(Key.of_claim(claim), None) is not None:
+            self._cache.forget(claim)
+
+
+def _devices(claim: Object) -> set[tuple[str, str]]:
+    return {(result.pool, result.device) for result in results(claim)}
+
+
+def is_judged(pod: Object) -> bool:
+    """Whether kube-scheduler has bound the pod, or said why it did not, since its gate was lifted.
+    A gate is lifted once, so any such word is from after it."""
+    condition = pods.not_scheduled(pod)
+    return bool(pods.node_name(pod)) or (condition is not None and condition[0] != _GATED)
+
+
+class FollowedNames:
+    """How often kube-scheduler bound a pod to the node that it was told of. `hint` is how the next
+    one is told: if less than half of the last names were followed, by a preferred affinity, until
+    the process ends."""
+
+    def __init__(self) -> None:
+        self._last: deque[bool] = deque(maxlen=_JUDGED)
+        self.hint = NodeHint.NAME
+
+    def record(self, *, followed: bool) -> bool:
+        """A pod was bound. Returns whether names stop with it."""
+        self._last.append(followed)
+        stops = (
+            self.hint is NodeHint.NAME
+            and len(self._last) == _JUDGED
+            and sum(self._last) * 2 < _JUDGED
+        )
+        if stops:
+            self.hint = NodeHint.AFFINITY
+        return stops

@@ -1,0 +1,333 @@
+"""One step for one pod, while kube-scheduler allocates."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+
+from controller.cache import pods
+from controller.cache.keys import Key
+from controller.nominate.metrics import NominationMetrics
+from controller.nominate.nominations import FollowedNames, Nominations, is_judged
+from controller.placer.outcome import Placed, Unplaced
+from controller.placer.placer import Placer
+from controller.placer.pod_claims import PodClaims
+from controller.queue.queueing_hints import PodClass
+from controller.queue.starvation_guard import StarvationGuard
+from controller.reconcile.context import Context
+from controller.write.commands import Answer, ClearNomination, LiftGate, ReadVolumes
+from controller.write.volumes import VolumeCache
+from dra_driver.kube.events import Note
+from dra_driver.kube.resources import PODS
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.errors import InvalidValue, Refused
+from dra_driver.selector.allowance import AllowanceSpent
+
+logger = logging.getLogger(__name__)
+
+_CLAIMS_WITHIN = 2.0  # seconds in which kube-controller-manager makes a pod's claims from templates
+_NOT_NAMED = "GcuNodeNotNamed"
+
+
+class Nominator:
+    """Names the node of a gated pod, and lifts the gate. One instance, one thread.
+
+    A pod for which there is no room keeps its gate: kube-scheduler would try it on all nodes, again
+    and again. A few are lifted nevertheless, for autoscalers and preemption, which act on pods that
+    kube-scheduler refuses. A pod that may not have what it asks for keeps its gate, too:
+    kube-scheduler would give it cards that no prepare hands over.
+    """
+
+    def __init__(
+        self, context: Context, placer: Placer, guard: StarvationGuard, metrics: NominationMetrics
+    ) -> None:
+        self.nominations = Nominations(context.cache, context.settings.nomination_limit)
+        self._context = context
+        self._placer = placer
+        self._guard = guard
+        self._metrics = metrics
+        self._followed = FollowedNames()
+        self._volumes = VolumeCache(context.clock)
+        self._named: dict[Key, str] = {}  # the node of a pod that is not bound
+        self._lifted: set[Key] = set()  # pods that wait for devices without a gate
+        self._gated: dict[Key, None] = {}  # pods that wait for devices with it, in their order
+        self._beyond_limit: dict[Key, None] = {}  # pods that wait until fewer are named
+        self._claims_until: dict[Key, float] = {}  # pods that lack a claim
+        self._has_restored = False  # since this replica leads
+        metrics.observe(self.nominations)
+
+    def reconcile(self, key: Key) -> None:
+        """Do what is to be done for the pod of that name."""
+        context = self._context
+        if not self._has_restored:
+            self._restore()
+        pod = context.cache.get(key)
+        if pod is None or context.dispatcher.in_flight(pod):
+            return
+        if self.nominations.has(pod) and not (_is_over(pod) or is_judged(pod)):
+            return
+        self._end(key, is_bound=bool(pods.node_name(pod)))
+        claims = context.cache.claims_of(pod)
+        if _is_over(pod):
+            self._count(pod)
+            self.remove_waiting(key)
+        elif is_judged(pod) and pods.nominated_node(pod) and not pods.may_preempt(pod):
+            # kube-scheduler leaves the name to such a pod alone, and counts the pod there.
+            context.dispatcher.dispatch(ClearNomination(key=key, pod=pod))
+        elif claims is None:
+            self._await_claims(pod)
+        else:
+            self._decide(pod, claims)
+
+    def on_claim(self, key: Key, claim: Object | None) -> None:
+        """The claim may have been allocated. If kube-scheduler chose other devices than expected,
+        as it came to pods in another order, it will choose others for the next ones, too."""
+        node = self.nominations.on_claim(key, claim)
+        if not node:
+            return
+        waiting = self.nominations.on(node)
+        for pod in waiting:
+            self.nominations.withdraw(pod)
+        for pod in waiting:
+            self._expect_again(pod, node)
+
+    def on_lifted(self, command: LiftGate, answer: Answer) -> None:
+        """The server has answered the command."""
+        if answer.error is not None or answer.pod is None:
+            self._end(command.key)  # decided anew, if the pod still has its gate
+        if answer.hint_refused is not None:
+            self._end(command.key)
+            self._named.pop(command.key, None)
+            self._metrics.refused.inc()
+            note = (
+                f"the API server refused that node {command.node} is named for this pod, so "
+                f"kube-scheduler chooses among all nodes: {answer.hint_refused}"
+            )
+            self._context.reporter.warn_pod(command.pod, _NOT_NAMED, note)
+
+    def on_volumes(self, command: ReadVolumes, answer: Answer) -> None:
+        """The pod's volumes were read."""
+        if answer.error is None:
+            self._volumes.put(command.pod, answer.volumes)
+
+    def on_decision_stopped(self, key: Key, spent: AllowanceSpent, again_in: float) -> None:
+        """The decision goes on in so many seconds. The gate stays: the claim would cost
+        kube-scheduler as much."""
+        context = self._context
+        if (pod := context.cache.get(key)) is not None:
+            context.queue.add_unschedulable(key, context.clock(), None)
+            claims = context.cache.claims_of(pod) or {}
+            context.reporter.stopped(pod, claims.values(), spent, again_in)
+
+    def remove_waiting(self, key: Key) -> None:
+        """The pod waits for nothing of this controller, or is gone."""
+        self._end(key)
+        self._context.queue.remove_waiting(key)
+        self._volumes.forget(key)
+        self._named.pop(key, None)
+        self._gated.pop(key, None)
+        if key in self._lifted:
+            self._lifted.remove(key)
+            self._wake(self._gated)
+        self._beyond_limit.pop(key, None)
+        self._claims_until.pop(key, None)
+
+    def clear(self) -> None:
+        """Another replica leads."""
+        self.nominations.clear()
+        for known in (
+            self._named,
+            self._lifted,
+            self._gated,
+            self._beyond_limit,
+            self._claims_until,
+        ):
+            known.clear()
+        self._has_restored = False
+
+    def _restore(self) -> None:
+        """Before anything is named: count the pods that a former leader named, and that
+        kube-scheduler has not judged."""
+        self._has_restored = True
+        cache = self._context.cache
+        for changed in cache.unfinished():
+            pod = changed.new or {}
+            if changed.resource is not PODS or not _is_named(pod):
+                continue
+            claims = cache.claims_of(pod)
+            if claims is None:
+                continue
+            with suppress(Refused, InvalidValue, AllowanceSpent):
+                outcome = self._placer.place(self._placer.read(pod, claims))
+                if isinstance(outcome, Placed) and outcome.node == pods.nominated_node(pod):
+                    self._count_as_named(pod, outcome)
+
+    def _decide(self, pod: Object, claims: Mapping[str, Object]) -> None:
+        """All claims of the pod exist."""
+        self._claims_until.pop(pods.key_of(pod), None)
+        try:
+            asked = self._placer.read(pod, claims)
+        except (Refused, InvalidValue) as error:
+            self._refuse(pod, claims.values(), str(error))
+            return
+        # kube-scheduler decides about the members of a group together.
+        if asked.wanted and pods.group_name(pod) is None:
+            self._serve(asked)
+        else:
+            self._leave_to_scheduler(pod)
+
+    def _serve(self, asked: PodClaims) -> None:
+        """Name a node, or let the pod wait."""
+        context, pod, key = self._context, asked.pod, pods.key_of(asked.pod)
+        is_gated = pods.has_our_gate(pod)
+        if not (is_gated or is_judged(pod)):
+            return  # kube-scheduler is about to try it
+        if is_gated and self.nominations.of_others(pod, [each.claim for each in asked.wanted]):
+            return  # a change of the claim makes the pod active again
+        if is_gated and not self.nominations.has_room():
+            self._beyond_limit[key] = None
+            return
+        volumes = self._volumes.get(pod)
+        if volumes is None:
+            context.dispatcher.dispatch(ReadVolumes(key=key, pod=pod))
+            return
+        asked = replace(asked, volumes=volumes.selectors)
+        reserved = self._guard.reserved_against(pod)
+        excluded = {} if reserved is None else {reserved.node: f"reserved for {reserved.key}"}
+        outcome = self._placer.place(asked, excluded)
+        if isinstance(outcome, Unplaced):
+            self._keep_waiting(asked, outcome)
+        elif is_gated:
+            self._name(pod, outcome)
+        else:
+            self.remove_waiting(key)  # devices are free: kube-scheduler lacks something else
+
+    def _name(self, pod: Object, placed: Placed) -> None:
+        self._count_as_named(pod, placed)
+        self._context.dispatcher.dispatch(
+            LiftGate(key=pods.key_of(pod), pod=pod, node=placed.node, hint=self._followed.hint)
+        )
+
+    def _count_as_named(self, pod: Object, placed: Placed) -> None:
+        key = pods.key_of(pod)
+        self.remove_waiting(key)
+        self._named[key] = placed.node
+        claims = placed.claims(self._context.cache.state().classes, timestamp="")
+        self.nominations.add(pod, placed.node, claims)
+
+    def _expect_again(self, key: Key, node: str) -> None:
+        """Other devices of the same node, if there are any."""
+        cache = self._context.cache
+        pod = cache.get(key)
+        claims = None if pod is None else cache.claims_of(pod)
+        if pod is None or claims is None:
+            return
+        asked = self._placer.read(pod, claims)
+        outcome = self._placer.place(replace(asked, volumes=[only_on(node)]))
+        if isinstance(outcome, Placed):
+            self.nominations.add(pod, node, outcome.claims(cache.state().classes, timestamp=""))
+
+    def _keep_waiting(self, asked: PodClaims, unplaced: Unplaced) -> None:
+        """A node may be reserved for the pod."""
+        context, pod, key = self._context, asked.pod, pods.key_of(asked.pod)
+        queue, now, claims = context.queue, context.clock(), [each.claim for each in asked.wanted]
+        pod_class = PodClass.of(asked)
+        if unplaced.depends_on_devices:
+            self._refuse(pod, claims, unplaced.explain(), pod_class)
+            return
+        since = queue.add_unschedulable(key, now, pod_class)
+        self._report(pod, claims, unplaced.explain)
+        reserved = self._guard.reserve(pod, since, now, pod_class, unplaced.nodes.feasible)
+        queue.on_nodes_changed(reserved)
+        queue.add(key, self._guard.next_check(since, now))
+        is_gated = pods.has_our_gate(pod)
+        if is_gated and len(self._lifted) >= context.settings.nomination_waiting:
+            self._gated[key] = None
+            return
+        self._gated.pop(key, None)
+        self._lifted.add(key)
+        if is_gated:
+            context.dispatcher.dispatch(LiftGate(key=key, pod=pod))
+
+    def _refuse(
+        self,
+        pod: Object,
+        claims: Iterable[Object],
+        reason: str,
+        pod_class: PodClass | None = None,
+    ) -> None:
+        self._context.queue.add_refused(pods.key_of(pod), self._context.clock(), pod_class)
+        self._report(pod, claims, reason)
+
+    def _report(self, pod: Object, claims: Iterable[Object], reason: Note) -> None:
+        again_in = self._context.reporter.unsatisfied(pod, claims, reason)
+        if again_in:
+            self._context.queue.add(pods.key_of(pod), self._context.clock() + again_in)
+
+    def _leave_to_scheduler(self, pod: Object) -> None:
+        """Nothing of ours is to be placed for the pod."""
+        self.remove_waiting(pods.key_of(pod))
+        if pods.has_our_gate(pod):
+            self._context.dispatcher.dispatch(LiftGate(key=pods.key_of(pod), pod=pod))
+
+    def _await_claims(self, pod: Object) -> None:
+        """A pod is named when all its claims exist: cluster-autoscaler fails on one that names a
+        node and lacks a claim. kube-scheduler says what is missing."""
+        key, now = pods.key_of(pod), self._context.clock()
+        until = self._claims_until.get(key, now + _CLAIMS_WITHIN)
+        if not pods.has_our_gate(pod) or now >= until:
+            self._leave_to_scheduler(pod)
+        else:
+            self._claims_until[key] = until
+            self._context.queue.add(key, until)
+
+    def _end(self, key: Key, *, is_bound: bool = False) -> None:
+        """The pod's nomination ends: what it held may serve others, and one more may be named."""
+        named = self.nominations.end(key, is_bound=is_bound)
+        if named is None:
+            return
+        queue, now = self._context.queue, self._context.clock()
+        queue.on_nodes_changed([named.node])
+        for claim in named.claims:
+            for user in map(pods.key_of, self._context.cache.pods_of(claim)):
+                if user != key:
+                    queue.add(user, now)
+        self._wake(self._beyond_limit)
+
+    def _wake(self, waiting: dict[Key, None]) -> None:
+        """The first of them has another step."""
+        if first := next(iter(waiting), None):
+            del waiting[first]
+            self._context.queue.add(first, self._context.clock())
+
+    def _count(self, pod: Object) -> None:
+        """The pod is bound, or has ended."""
+        named, node = self._named.pop(pods.key_of(pod), ""), pods.node_name(pod)
+        if not (named and node):
+            return
+        self._metrics.bound.labels(str(named == node).lower()).inc()
+        if self._followed.record(followed=named == node):
+            logger.warning(
+                "kube-scheduler followed less than half of the last names: from now on nodes are "
+                "told by preferred affinity, which packs worse"
+            )
+
+
+def _is_named(pod: Object) -> bool:
+    """Whether the pod waits for kube-scheduler's word about a node."""
+    return bool(pods.nominated_node(pod)) and not (
+        _is_over(pod) or pods.has_our_gate(pod) or is_judged(pod)
+    )
+
+
+def _is_over(pod: Object) -> bool:
+    """Whether the pod is bound, ends, or is held by others."""
+    return bool(pods.node_name(pod)) or pods.is_aside(pod)
+
+
+def only_on(node: str) -> Object:
+    """A node selector (core/v1) that selects the one node."""
+    name = {"key": "metadata.name", "operator": "In", "values": [node]}
+    return {"nodeSelectorTerms": [{"matchFields": [name]}]}

@@ -1,0 +1,300 @@
+"""kube-scheduler allocates, and the controller names the node and lifts the gate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from dra_driver.kube.errors import Forbidden, Unavailable
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.names import ALLOCATOR_SCHEDULER, DRIVER, SCHEDULING_GATE
+from tests.component.controller.conftest import Start
+from tests.component.controller.replica import Replica
+from tests.component.controller.stage import Stage
+from tests.control_plane.cards import in_all_modes
+from tests.control_plane.objects import claim, pod_with
+from tests.fake_api.store import Key
+
+cards = partial(in_all_modes, allocator=ALLOCATOR_SCHEDULER)
+GATES = [{"name": SCHEDULING_GATE}]
+Nominate = Callable[..., Replica]
+
+
+@pytest.fixture
+def nominate(start_controller: Start) -> Nominate:
+    """Starts a controller that names nodes; without `waiting` no pod is lifted that has no room."""
+
+    def start(name: str = "replica-0", waiting: int = 0, **settings: object) -> Replica:
+        return start_controller(name, allocator="scheduler", nomination_waiting=waiting, **settings)
+
+    return start
+
+
+def named(stage: Stage, pod: str) -> str:
+    """The node that is named for the pod, once its gate is lifted."""
+    stage.wait(lambda: not stage.gates(pod), f"gate of {pod} lifted", seen=lambda: stage.pod(pod))
+    return str(stage.pod(pod)["status"].get("nominatedNodeName", ""))
+
+
+def keeps_gate(stage: Stage, pod: str) -> None:
+    """Return when an event has said why."""
+    stage.wait_for_event(pod, "", "GcuAllocationFailed")
+    assert stage.gates(pod)
+
+
+def schedule(stage: Stage, pod: str, node: str, bus: int, name: str = "") -> None:
+    """kube-scheduler allocates that card of the node to the pod's claim, and binds the pod."""
+    device = f"whole-0000-{bus:02x}-00-0"
+    result = {"request": "gcu", "driver": DRIVER, "pool": f"{DRIVER}/{node}", "device": device}
+    stage.allocate(name or pod, {"devices": {"results": [result]}}, pod)
+    stage.bind_to(pod, node)
+
+
+def start(stage: Stage, *pods: str) -> None:
+    for pod in pods:
+        stage.start(pod, schedulingGates=GATES)
+
+
+def test_the_node_is_named_and_nothing_is_allocated(stage: Stage, nominate: Nominate) -> None:
+    node = stage.add_node(cards(0))
+    start(stage, "user")
+    nominate()
+    assert named(stage, "user") == node
+    assert not stage.is_allocated("user")
+    key = Key(PODS, stage.namespace, "user")
+    states = [
+        (change.new["status"].get("nominatedNodeName"), bool(change.new["spec"]["schedulingGates"]))
+        for change in stage.api.store.after(stage.api.store.oldest)
+        if change.key == key and change.new is not None
+    ]
+    assert states == [(None, True), (node, True), (node, False)]
+
+
+def test_named_pods_count_where_they_were_named(stage: Stage, nominate: Nominate) -> None:
+    """Before kube-scheduler has allocated anything: two fill one node, two the other."""
+    for _ in range(2):
+        stage.add_node(cards(0, 1))
+    names = [f"pod-{number}" for number in range(5)]
+    nominate()
+    for name in names[:4]:
+        start(stage, name)
+    first, second, third, fourth = (named(stage, name) for name in names[:4])
+    assert first == second != third == fourth
+    start(stage, names[4])
+    keeps_gate(stage, names[4])
+
+
+def test_a_pod_without_room_is_named_when_there_is_some(stage: Stage, nominate: Nominate) -> None:
+    node = stage.add_node(cards(0))
+    nominate()
+    start(stage, "first")
+    assert named(stage, "first") == node
+    start(stage, "second")
+    keeps_gate(stage, "second")
+    schedule(stage, "first", node, 0)
+    assert stage.gates("second")
+    stage.end("first")
+    assert named(stage, "second") == node
+
+
+def test_what_kube_scheduler_refuses_holds_nothing(stage: Stage, nominate: Nominate) -> None:
+    node = stage.add_node(cards(0))
+    nominate()
+    start(stage, "first")
+    assert named(stage, "first") == node
+    start(stage, "second")
+    keeps_gate(stage, "second")
+    stage.refuse("first")
+    assert named(stage, "second") == node
+
+
+def test_a_name_that_kube_scheduler_leaves_is_taken_back(stage: Stage, nominate: Nominate) -> None:
+    """From a pod that may not preempt: the name of another may be kube-scheduler's own by now."""
+    stage.add_node(cards(0, 1))
+    nominate()
+    stage.start("polite", schedulingGates=GATES, preemptionPolicy="Never")
+    start(stage, "other")
+    for name in ("polite", "other"):
+        assert named(stage, name)
+        stage.refuse(name)
+    status = partial(stage.pod, "polite")
+    stage.wait(lambda: "nominatedNodeName" not in status()["status"], "the name taken back")
+    assert stage.pod("other")["status"]["nominatedNodeName"]
+
+
+def test_other_cards_than_foreseen_count_as_they_are(stage: Stage, nominate: Nominate) -> None:
+    node = stage.add_node(cards(0, 1))
+    other = stage.add_node(cards(2))
+    nominate()
+    start(stage, "first")
+    assert named(stage, "first") == other
+    schedule(stage, "first", node, 1)
+    start(stage, "second", "third")
+    assert {named(stage, "second"), named(stage, "third")} == {node, other}
+
+
+def test_kube_scheduler_may_come_to_pods_in_another_order(stage: Stage, nominate: Nominate) -> None:
+    """Then the pods that it has not come to yet get other cards than were foreseen for them."""
+    node = stage.add_node(cards(0, 1, 2))
+    nominate()
+    for name in ("first", "second"):
+        start(stage, name)
+        assert named(stage, name) == node
+    schedule(stage, "second", node, 0)  # which the first would have had
+    start(stage, "third")
+    assert named(stage, "third") == node
+    start(stage, "fourth")
+    keeps_gate(stage, "fourth")
+
+
+def test_a_few_pods_without_room_are_lifted_for_autoscalers(
+    stage: Stage, nominate: Nominate
+) -> None:
+    stage.add_node([])
+    nominate(waiting=1)
+    start(stage, "first")
+    assert named(stage, "first") == ""
+    start(stage, "second")
+    keeps_gate(stage, "second")
+    stage.refuse("first")
+    stage.end("first")
+    assert named(stage, "second") == ""
+
+
+def test_of_pods_that_share_a_claim_one_is_lifted_first(stage: Stage, nominate: Nominate) -> None:
+    node = stage.add_node(cards(0))
+    stage.add_claim("shared")
+    for name in ("one", "two"):
+        stage.add_pod(name, "shared", schedulingGates=GATES)
+    nominate()
+    first = stage.wait(
+        lambda: next((each for each in ("one", "two") if not stage.gates(each)), ""), "a lifted pod"
+    )
+    second = "two" if first == "one" else "one"
+    stage.stays(lambda: bool(stage.gates(second)), 0.5, f"the gate of {second}")
+    schedule(stage, first, node, 0, "shared")
+    stage.wait(lambda: not stage.gates(second), f"gate of {second} lifted")
+
+
+def test_a_pod_whose_claim_is_late_is_not_kept(stage: Stage, nominate: Nominate) -> None:
+    stage.add_node(cards(0))
+    nominate()
+    stage.add_pod("user", "later", schedulingGates=GATES)
+    assert named(stage, "user") == ""
+
+
+def test_a_claim_that_comes_in_time_is_placed(stage: Stage, nominate: Nominate) -> None:
+    node = stage.add_node(cards(0))
+    nominate()
+    made = pod_with("user", stage.namespace, template="cards", schedulingGates=GATES)
+    pod = stage.put_pod(made)
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "user", "uid": pod["metadata"]["uid"]}
+    generated = claim("user-made", stage.namespace)
+    generated["metadata"]["ownerReferences"] = [owner | {"controller": True}]
+    stage.add_made_claim(generated)
+    status = [{"name": "made", "resourceClaimName": "user-made"}]
+    stage.put_pod(pod | {"status": {"phase": "Pending", "resourceClaimStatuses": status}})
+    assert named(stage, "user") == node
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({}, id="no claim"),
+        pytest.param({"schedulingGroup": {"podGroupName": "group"}}, id="member of a group"),
+    ],
+)
+def test_what_is_not_placed_is_lifted_at_once(
+    stage: Stage, nominate: Nominate, spec: Object
+) -> None:
+    stage.add_node(cards(0))
+    stage.add_claim("c")
+    stage.add_pod("user", *(["c"] if spec else []), schedulingGates=GATES, **spec)
+    nominate()
+    assert named(stage, "user") == ""
+
+
+def test_a_claim_that_no_prepare_hands_over_keeps_its_gate(
+    stage: Stage, nominate: Nominate
+) -> None:
+    stage.add_node(cards(0, 1))
+    nominate(waiting=5)
+    made = claim("odd", stage.namespace)
+    made["spec"]["devices"]["requests"][0]["exactly"]["unknownField"] = 1
+    stage.add_made_claim(made)
+    stage.add_pod("odd", "odd", schedulingGates=GATES)
+    keeps_gate(stage, "odd")
+
+
+def test_a_name_that_the_server_refuses_keeps_no_pod(stage: Stage, nominate: Nominate) -> None:
+    node = stage.add_node(cards(0))
+    nominate()
+    refusal = Forbidden("only kube-scheduler may set nominatedNodeName", status=403)
+    stage.api.faults.refuse(refusal, "patch", resource=PODS)
+    start(stage, "user")
+    assert named(stage, "user") == ""
+    stage.wait_for_event("user", f"refused that node {node} is named", "GcuNodeNotNamed")
+    start(stage, "next")
+    assert named(stage, "next") == node
+
+
+def test_a_lost_answer_is_no_decision(stage: Stage, nominate: Nominate) -> None:
+    node = stage.add_node(cards(0))
+    nominate()
+    stage.api.faults.refuse(Unavailable("no answer"), "patch", resource=PODS)
+    start(stage, "user")
+    assert named(stage, "user") == node
+
+
+def test_the_next_leader_goes_on_with_what_it_finds(stage: Stage, nominate: Nominate) -> None:
+    """A pod that was named and not yet bound, and one that was not yet lifted."""
+    node = stage.add_node(cards(0))
+    first = nominate("replica-0")
+    start(stage, "named")
+    assert named(stage, "named") == node
+    first.stop()
+    start(stage, "gated")
+    nominate("replica-1")
+    keeps_gate(stage, "gated")
+    schedule(stage, "named", node, 0)
+    stage.end("named")
+    assert named(stage, "gated") == node
+
+
+def test_at_most_so_many_are_named(stage: Stage, nominate: Nominate) -> None:
+    node = stage.add_node(cards(0, 1, 2))
+    nominate(nomination_limit=1)
+    start(stage, "first", "second")
+    lifted = stage.wait(
+        lambda: next((each for each in ("first", "second") if not stage.gates(each)), ""), "a name"
+    )
+    other = "second" if lifted == "first" else "first"
+    stage.stays(lambda: bool(stage.gates(other)), 0.5, f"the gate of {other}")
+    schedule(stage, lifted, node, 0)
+    assert named(stage, other) == node
+
+
+def test_metrics_tell_whether_names_are_followed(stage: Stage, nominate: Nominate) -> None:
+    node, other = stage.add_node(cards(0)), stage.add_node(cards(0, 1))
+    replica = nominate()
+    followed = partial(replica.metric, "gcu_controller_nominated_pods_bound_total")
+    start(stage, "first")
+    assert named(stage, "first") == node
+    schedule(stage, "first", node, 0)
+    stage.wait(lambda: followed(followed="true") == 1, "a followed name")
+    start(stage, "second")
+    assert named(stage, "second") == other
+    schedule(stage, "second", other, 0)
+    stage.wait(lambda: followed(followed="true") == 2, "two followed names")
+    assert replica.metric("gcu_controller_nominated_pods") == 0
+
+
+def test_without_nomination_gates_are_lifted(stage: Stage, nominate: Nominate) -> None:
+    stage.add_node([])
+    nominate(nomination=False)
+    start(stage, "user")
+    assert named(stage, "user") == ""
+    assert not stage.api.all(RESOURCE_CLAIMS)[0].get("status")
