@@ -28,7 +28,8 @@ WITHOUT: Final = "no DRA"
 OWN: Final = "no DRA, the cluster's scheduler"
 CHARTS: Final = "no DRA, the chart's scheduler"
 WEBHOOK: Final = "DRA, before Kubernetes 1.36"
-LAYOUTS: Final = pytest.mark.parametrize("layout", [DRA, WEBHOOK, OWN, CHARTS])
+NAMED_NODES: Final = "allocator: scheduler"
+LAYOUTS: Final = pytest.mark.parametrize("layout", [DRA, WEBHOOK, NAMED_NODES, OWN, CHARTS])
 _VERSIONS: Final = {WEBHOOK: "--kube-version=1.34.4", OWN: OLD, CHARTS: OLD}
 
 
@@ -36,13 +37,15 @@ def rendered(helm: Helm, layout: str, **policy: Any) -> Rendered:
     values: Values = {"networkPolicy": {"enabled": True, **policy}}
     if layout == CHARTS:
         values["extender"] = {"schedulerImage": "kube-scheduler:v1.30.14"}
+    if layout == NAMED_NODES:
+        values |= {"allocator": "scheduler", "schedulerVersion": "1.37.2"}
     return helm.render(values, *([_VERSIONS[layout]] if layout in _VERSIONS else []))
 
 
 def rows(layout: str) -> list[dict[str, str]]:
     """Those of the page's table of ports."""
     found = table("pod", "port", "when", "serves", "to")
-    assert {row["when"] for row in found} == {"always", WEBHOOK, WITHOUT, OWN, CHARTS}
+    assert {row["when"] for row in found} == {"always", WEBHOOK, NAMED_NODES, WITHOUT, OWN, CHARTS}
     whens = ("always", layout, WITHOUT if layout in (OWN, CHARTS) else layout)
     return [row for row in found if row["when"] in whens]
 
@@ -125,7 +128,8 @@ def test_by_default_extender_and_webhook_alone_are_reached(helm: Helm, layout: s
     assert set(found) == {"agent", "controller"}
     assert found["agent"]["ingress"] == []
     webhook = ["webhook"]
-    ports = {OWN: ["extender", *webhook], CHARTS: webhook, WEBHOOK: webhook}.get(layout, [])
+    served = {CHARTS: webhook, WEBHOOK: webhook, NAMED_NODES: webhook}
+    ports = {OWN: ["extender", *webhook], **served}.get(layout, [])
     rules = [{"ports": [{"protocol": "TCP", "port": port}]} for port in ports]
     assert found["controller"]["ingress"] == rules
 

@@ -180,7 +180,11 @@ def test_the_schema_knows_the_shipped_machines() -> None:
         (SCHEDULER, ("--kube-version=1.35.9",), "before 1.36 it drops shares"),
         (SCHEDULER | {"mode": "device-plugin"}, (), "kube-scheduler allocates ResourceClaims only"),
         (SCHEDULER | {"sliceForm": "hidden"}, (), "kube-scheduler would find no device"),
-        (SCHEDULER | {"schedulingGate": {"policy": True}}, (), "Set schedulingGate.policy=false"),
+        (
+            SCHEDULER | {"schedulingGate": {"policy": True}, "nomination": {"enabled": False}},
+            (),
+            "Set schedulingGate.policy=false",
+        ),
         ({"legacyResources": {"servedByScheduler": True}}, (), "or allocator=scheduler"),
         (
             {"extender": {"serverSecret": "theirs"}},

@@ -127,10 +127,11 @@ class Cluster:
                 raise WaitTimeout(str(error)) from None  # it has the same text
             raise
 
-    def helm(self, *arguments: str, both: bool = False) -> str:
+    def helm(self, *arguments: str, stdin: str | None = None, both: bool = False) -> str:
         """Run helm as administrator and give its output; with `both` streams, as what hooks say
         comes on the second one. Raises CommandError."""
-        return run(self._client("helm", arguments), environment=self.environment(), both=both)
+        command = self._client("helm", arguments)
+        return run(command, stdin=stdin, environment=self.environment(), both=both)
 
     @cached_property
     def _calls(self) -> Calls:

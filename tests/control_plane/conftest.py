@@ -42,7 +42,7 @@ def api(control_plane: Cluster) -> Iterator[Client]:
 @pytest.fixture(scope="session")
 def driver(control_plane: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Driver:
     """The chart as helm installs it: accounts, rights, class and policies are the real ones."""
-    return Driver.install(control_plane, tmp_path_factory.mktemp("driver"))
+    return Driver.install(control_plane)
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -29,25 +30,24 @@ _VALUES = {"agent": NOWHERE, "controller": NOWHERE, "legacyResources": {"enabled
 class Driver:
     """The installed release on one cluster."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, values: Mapping[str, Any] = MappingProxyType({})) -> None:
+        """`values` are those that it was installed with."""
         self._cluster = cluster
+        self._values = values
 
     @classmethod
     def install(
         cls,
         cluster: Cluster,
-        folder: Path,
         *,
         release: str = RELEASE,
         values: Mapping[str, Any] = MappingProxyType({}),
     ) -> Driver:
         """`helm install` with these values; returns when the admission policies are heeded, a
         moment later."""
-        file = folder / "values.json"
-        file.write_text(json.dumps({**_VALUES, **cluster.release.chart_values, **values}))
-        scope = (f"--namespace={DRIVER_NAMESPACE}", "--create-namespace")
-        cluster.helm("install", release, str(CHART), *scope, f"--values={file}")
-        driver = cls(cluster)
+        given = {**_VALUES, **cluster.release.chart_values, **values}
+        driver = cls(cluster, given)
+        driver._helm("install", release, given, "--create-namespace")
         refused = [(_foreign_slice(), driver.user("agent"))]
         if not cluster.release.drops_taints:
             refused.append((_tolerating_claim(), ""))
@@ -56,6 +56,19 @@ class Driver:
                 partial(driver._refused, claim, account), PATIENCE, "the policies to be heeded"
             )
         return driver
+
+    @contextmanager
+    def changed(self, **values: Any) -> Iterator[None]:
+        """With other values of the chart, and then again without."""
+        self._helm("upgrade", RELEASE, {**self._values, **values})
+        try:
+            yield
+        finally:
+            self._helm("upgrade", RELEASE, self._values)
+
+    def _helm(self, command: str, release: str, values: Mapping[str, Any], *flags: str) -> None:
+        scope = (f"--namespace={DRIVER_NAMESPACE}", "--values=-", *flags)
+        self._cluster.helm(command, release, str(CHART), *scope, stdin=json.dumps(values))
 
     def uninstall(self) -> None:
         """`helm uninstall`, waiting for what it deletes, without the check, as no pod runs here."""

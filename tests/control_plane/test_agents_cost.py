@@ -29,7 +29,7 @@ def measurement(short_folder: Path) -> Iterator[Measurement]:
     log = AuditLog(short_folder)
     settings = Settings(f"fleet-{os.getpid()}", keep_nodes_ready=True, extra_flags=log.flags)
     cluster = Cluster.up(settings, owner=own_process())
-    Driver.install(cluster, short_folder)
+    Driver.install(cluster)
     cluster.kubectl("create", "namespace", _NAMESPACE)
     api = connect(cluster.kubeconfig, effects=Effects(), user_agent="tests/1")
     with fleet(cluster, api, short_folder, count=_AGENTS, namespace=_NAMESPACE) as agents:

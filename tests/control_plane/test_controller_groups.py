@@ -55,7 +55,7 @@ def api(control_plane: Cluster) -> Iterator[Client]:
 
 @pytest.fixture(scope="module")
 def driver(control_plane: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Driver:
-    return Driver.install(control_plane, tmp_path_factory.mktemp("driver"))
+    return Driver.install(control_plane)
 
 
 @pytest.fixture(scope="module")

@@ -90,7 +90,7 @@ def restorable() -> Iterator[Cluster]:
 
 @pytest.fixture
 def node(restorable: Cluster, short_folder: Path, tmp_path: Path) -> Iterator[Node]:
-    driver = Driver.install(restorable, tmp_path)
+    driver = Driver.install(restorable)
     place = Place.make(restorable, driver, short_folder, CARDS)
     restorable.kubectl("create", "namespace", _NAMESPACE)
     api = connect(restorable.kubeconfig, effects=Effects(), user_agent="tests/1")

@@ -58,7 +58,7 @@ def request(version: str, tolerations: list[dict[str, str]]) -> dict[str, object
 def test_uninstall_leaves_nothing(fresh: Cluster, tmp_path: Path) -> None:
     fresh.kubectl("create", "namespace", DRIVER_NAMESPACE)
     before = everything(fresh)
-    driver = Driver.install(fresh, tmp_path)
+    driver = Driver.install(fresh)
     installed = everything(fresh) - before
     assert f"DeviceClass//{CLASS_WHOLE}" in installed
     assert f"DaemonSet/{DRIVER_NAMESPACE}/gcu-dra-driver-agent" in installed
@@ -87,7 +87,7 @@ def test_manifests_without_helm(fresh: Cluster, tmp_path: Path) -> None:
 def test_the_policy_holds_for_older_apis(
     fresh: Cluster, tmp_path: Path, version: str, kind: str
 ) -> None:
-    driver = Driver.install(fresh, tmp_path)
+    driver = Driver.install(fresh)
 
     def create(*tolerations: dict[str, str]) -> str:
         spec = {"devices": {"requests": [request(version, list(tolerations))]}}
@@ -110,9 +110,9 @@ def test_the_policy_holds_for_older_apis(
 
 
 def test_a_second_release_is_refused(fresh: Cluster, tmp_path: Path) -> None:
-    driver = Driver.install(fresh, tmp_path)
+    driver = Driver.install(fresh)
     try:
         with pytest.raises(CommandError, match="cannot be imported into the current release"):
-            Driver.install(fresh, tmp_path, release="second")
+            Driver.install(fresh, release="second")
     finally:
         driver.uninstall()

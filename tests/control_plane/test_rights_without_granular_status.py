@@ -58,7 +58,7 @@ def admin(cluster: Cluster) -> Iterator[Client]:
 
 @pytest.fixture(scope="module")
 def driver(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Driver:
-    return Driver.install(cluster, tmp_path_factory.mktemp("driver"))
+    return Driver.install(cluster)
 
 
 @pytest.fixture(scope="module")

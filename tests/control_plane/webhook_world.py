@@ -51,7 +51,7 @@ class WebhookWorld:
         self._controllers: list[ControllerProcess] = []
         self._started = 0
         self.api: Client = connect(self.cluster.kubeconfig, effects=Effects(), user_agent="tests/1")
-        driver = Driver.install(self.cluster, folder, values={"schedulingGate": {"policy": True}})
+        driver = Driver.install(self.cluster, values={"schedulingGate": {"policy": True}})
         self._kubeconfig = driver.kubeconfig("controller", folder / "kubeconfig")
         self._authority = Authority(folder)
         self._pair = self._authority.server("webhook", (cluster.machine_address,))

@@ -7,9 +7,11 @@ import pytest
 from controller.cache.claims import writers_of_allocation
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_ALLOCATED_BY, TAINT_CHANGING
+from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.workloads import pod, wait_for_pods
 from tests.e2e.by_limits import DRS, SHARED, assert_has, claimed, limits_of
 from tests.e2e.installation import Installation
+from tests.e2e.manifests import claim_in, pod_with
 from tests.e2e.one_card import OneCard
 from tests.e2e.seen import look
 from tests.e2e.without_dra import asking
@@ -62,6 +64,25 @@ def _run_by_limits_that_become_claims(driver: Installation, one: OneCard) -> Non
     one.end(*asked)
 
 
+def _run_pods_that_are_packed(driver: Installation, one: OneCard) -> None:
+    """The controller names the fullest node: kube-scheduler alone would spread them. The gate that
+    admission sets is lifted."""
+    names = [f"packed-{number}" for number in range(6)]
+    for name in names:
+        one.cluster.apply(
+            claim_in(Mode.SHARED, name, one.namespace, 2), pod_with(name, one.namespace)
+        )
+    wait_for_pods(one.cluster, one.namespace, *names)
+    found = [one.cluster.get("pod", name, one.scope) for name in names]
+    assert len({each["spec"]["nodeName"] for each in found}) == 1
+    assert not any(each["spec"].get("schedulingGates") for each in found)
+    scope = f"--namespace={DRIVER_NAMESPACE}"
+    controllers = "--selector=app.kubernetes.io/component=controller"
+    log = one.cluster.kubectl("logs", scope, controllers, "--tail=-1")
+    assert all(f" for pod {one.namespace}/{name}" in log for name in names)
+    one.end(*names)
+
+
 def test_each_card_changes_when_its_last_claim_ends(driver: Installation, one: OneCard) -> None:
     one.run("held", Mode.SHARED, 2)
     values = {
@@ -84,6 +105,7 @@ def test_each_card_changes_when_its_last_claim_ends(driver: Installation, one: O
         one.wait_for_words("whole", "FailedScheduling", "cannot allocate all claims")
         one.end("more")
         one.wait_for("whole")
+        _run_pods_that_are_packed(driver, one)
         _run_by_a_limit_that_kube_scheduler_serves(driver, one)
         _run_by_limits_that_become_claims(driver, one)
     one.wait_until(lambda: one.tainted(TAINT_CHANGING), "the card that kube-scheduler gave tainted")

@@ -66,10 +66,17 @@ app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 
 {{/*
-Not empty where the controller serves an admission webhook: before Kubernetes 1.36 API servers drop amounts of claims, and have no
-mutating admission policies; without DRA the controller alone knows the cards by which limits are translated.
+Not empty where the controller serves an admission webhook: for what policies do elsewhere, or to hold back pods whose node it
+names, as no policy can look up whose claims a pod has.
 */}}
 {{- define "gcu.webhook" -}}
+{{- if or (include "gcu.webhook.forPolicies" .) (include "gcu.nominates" .) -}}true{{- end -}}
+{{- end -}}
+{{/*
+Not empty where it does what mutating policies do elsewhere: before Kubernetes 1.36 API servers drop amounts of claims, and have
+no such policies; without DRA the controller alone knows the cards by which limits are translated.
+*/}}
+{{- define "gcu.webhook.forPolicies" -}}
 {{- $below := and (include "gcu.dra" .) (semverCompare "<1.36.0-0" (include "gcu.kubernetes" .)) -}}
 {{- if or $below (include "gcu.limits.counted" .) -}}true{{- end -}}
 {{- end -}}
@@ -83,6 +90,11 @@ mutating admission policies; without DRA the controller alone knows the cards by
 {{- define "gcu.dra" -}}
 {{- $has := and (semverCompare ">=1.34.0-0" (include "gcu.kubernetes" .)) (.Capabilities.APIVersions.Has "resource.k8s.io/v1") -}}
 {{- if or (eq .Values.mode "dra") (and (eq .Values.mode "auto") $has) -}}true{{- end -}}
+{{- end -}}
+
+{{/* Not empty where kube-scheduler allocates, and the controller names nodes. */}}
+{{- define "gcu.nominates" -}}
+{{- if and (include "gcu.dra" .) (eq .Values.allocator "scheduler") .Values.nomination.enabled -}}true{{- end -}}
 {{- end -}}
 
 {{/*

@@ -1,0 +1,202 @@
+"""With ``allocator: scheduler``, a real kube-scheduler goes where the controller names a node, and
+elsewhere where the node does not fit."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dra_driver.kube.client import Client, connect
+from dra_driver.kube.errors import KubeError
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
+from dra_driver.model.claims.claim import Object, results
+from dra_driver.model.effects import Effects
+from dra_driver.model.names import ALLOCATOR_SCHEDULER, CLASS_SHARED, SCHEDULING_GATE
+from tests.cluster.cluster import Cluster
+from tests.cluster.waiting import PATIENCE, wait_until
+from tests.control_plane.cards import in_all_modes
+from tests.control_plane.conftest import Scene
+from tests.control_plane.controller_process import ControllerProcess
+from tests.control_plane.driver import Driver
+from tests.control_plane.objects import claim, pod_with
+
+pytestmark = pytest.mark.control_plane
+
+Start = Callable[..., ControllerProcess]
+GATES = [{"name": SCHEDULING_GATE}]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nominating(driver: Driver, control_plane: Cluster) -> Iterator[None]:
+    """The chart's rights and policies where kube-scheduler allocates."""
+    with driver.changed(allocator="scheduler", schedulerVersion=control_plane.release.version):
+        yield
+
+
+@pytest.fixture
+def controller(start_controller: Start) -> ControllerProcess:
+    found = start_controller("--allocator=scheduler", "--nomination-waiting=1")
+    found.wait_for_log("begins")
+    return found
+
+
+def machines(scene: Scene, count: int, *buses: int) -> list[str]:
+    devices = in_all_modes(*buses, allocator=ALLOCATOR_SCHEDULER)
+    return [scene.machines.add(devices) for _ in range(count)]
+
+
+def start(scene: Scene, name: str, *, slices: int = 0, **spec: Any) -> None:
+    """A claim for a card, or for slices of one, and a gated pod that uses it."""
+    made = claim(name, scene.namespace)
+    if slices:
+        exactly = {
+            "deviceClassName": CLASS_SHARED,
+            "capacity": {"requests": {"slices": str(slices)}},
+        }
+        made["spec"] = {"devices": {"requests": [{"name": "gcu", "exactly": exactly}]}}
+    scene.api.create(RESOURCE_CLAIMS, made)
+    pod = pod_with(name, scene.namespace, name, schedulingGates=GATES, **spec)
+    scene.api.create(PODS, pod)
+
+
+def bound(scene: Scene, *names: str) -> list[str]:
+    return [scene.eyes.bound(name) for name in names]
+
+
+def cards(scene: Scene, *names: str) -> Counter[tuple[str, str]]:
+    """How many of the claims are on each card."""
+    found = [result for name in names for result in results(scene.eyes.claim(name))]
+    return Counter((result.pool, result.device.partition("-")[2]) for result in found)
+
+
+def test_pods_are_packed(scene: Scene, controller: ControllerProcess) -> None:
+    """kube-scheduler alone would spread them over the nodes."""
+    machines(scene, 3, 0, 1)
+    names = [f"pod-{number}" for number in range(6)]
+    for name in names:
+        start(scene, name, slices=2)
+    assert len(set(bound(scene, *names))) == 1
+    assert sorted(cards(scene, *names).values()) == [3, 3]
+
+
+def test_where_the_node_does_not_fit_kube_scheduler_goes_on(
+    scene: Scene, controller: ControllerProcess
+) -> None:
+    """The controller knows nothing of other pods: replicas that keep apart are named one node."""
+    machines(scene, 3, 0, 1)
+    labels = {"matchLabels": {"keeps": "apart"}}
+    term = {"labelSelector": labels, "topologyKey": "kubernetes.io/hostname"}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    names = [f"pod-{number}" for number in range(3)]
+    for name in names:
+        made = pod_with(name, scene.namespace, name, schedulingGates=GATES, affinity=apart)
+        made["metadata"]["labels"] = {"keeps": "apart"}
+        scene.api.create(RESOURCE_CLAIMS, claim(name, scene.namespace))
+        scene.api.create(PODS, made)
+    assert len(set(bound(scene, *names))) == 3
+
+
+def test_a_pod_without_room_is_told_why_and_served_in_turn(
+    scene: Scene, controller: ControllerProcess
+) -> None:
+    machines(scene, 1, 0)
+    start(scene, "first")
+    bound(scene, "first")
+    for name in ("second", "third"):
+        start(scene, name)
+        scene.wait_for_event(name, "1 requested")
+    # One is lifted for autoscalers, and kube-scheduler has a word about it.
+    wait_until(lambda: not gated(scene, "second"), PATIENCE, "the gate of the first that waits")
+    assert gated(scene, "third")
+    for name, following in (("first", "second"), ("second", "third")):
+        scene.hands.end(name)
+        scene.api.delete(RESOURCE_CLAIMS, name, namespace=scene.namespace)
+        bound(scene, following)
+
+
+def test_pods_that_share_a_claim(scene: Scene, controller: ControllerProcess) -> None:
+    machines(scene, 2, 0)
+    scene.api.create(RESOURCE_CLAIMS, claim("shared", scene.namespace))
+    names = ["one", "two", "three"]
+    for name in names:
+        scene.api.create(PODS, pod_with(name, scene.namespace, "shared", schedulingGates=GATES))
+    assert len(set(bound(scene, *names))) == 1
+
+
+@pytest.fixture(scope="module")
+def polite(control_plane: Cluster) -> Iterator[str]:
+    """A priority class whose pods end no others."""
+    name = f"polite-{os.getpid()}"
+    control_plane.apply(
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": name},
+            "value": 1,
+            "preemptionPolicy": "Never",
+        }
+    )
+    yield name
+    control_plane.kubectl("delete", "priorityclass", name)
+
+
+def test_pods_that_may_not_preempt_give_their_name_back(
+    scene: Scene, controller: ControllerProcess, polite: str
+) -> None:
+    """kube-scheduler leaves the field of such a pod as it is."""
+    machines(scene, 1, 0, 1)
+    port = [{"name": "main", "image": "x", "ports": [{"containerPort": 80, "hostPort": 80}]}]
+    for name in ("one", "two"):
+        start(scene, name, priorityClassName=polite, containers=port)
+    first = wait_until(lambda: some_bound(scene, "one", "two"), PATIENCE, "one bound pod")
+    [other] = {"one", "two"} - {first}
+    start(scene, "next")
+    bound(scene, "next")
+    scene.hands.end(first)
+    bound(scene, other)
+
+
+def gated(scene: Scene, name: str) -> bool:
+    return bool(scene.eyes.pod(name)["spec"].get("schedulingGates"))
+
+
+def some_bound(scene: Scene, *names: str) -> str:
+    return next((name for name in names if scene.eyes.pod(name)["spec"].get("nodeName")), "")
+
+
+@pytest.fixture
+def account(controller_kubeconfig: Path) -> Iterator[Client]:
+    """Whoever has the controller's token."""
+    found = connect(controller_kubeconfig, effects=Effects(), user_agent="tests/1")
+    yield found
+    found.close()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param({"status": {"phase": "Succeeded"}}, id="the phase"),
+        pytest.param({"status": {"podIP": "10.0.0.1"}}, id="an address"),
+        pytest.param({"metadata": {"labels": {"app": "other"}}}, id="labels"),
+        pytest.param({"metadata": {"annotations": {"a": "b"}}}, id="annotations"),
+    ],
+)
+def test_the_controllers_token_writes_nothing_else_of_a_status(
+    scene: Scene, account: Client, body: Object
+) -> None:
+    start(scene, "pod")
+    with pytest.raises(KubeError, match=r"controller-pods\.gcu\.enflame\.com"):
+        account.patch(PODS, "pod", body, namespace=scene.namespace, subresource="status")
+
+
+def test_no_node_is_named_for_a_pod_without_claims(scene: Scene, account: Client) -> None:
+    [node] = machines(scene, 1, 0)
+    scene.api.create(PODS, pod_with("plain", scene.namespace, schedulingGates=GATES))
+    body = {"status": {"nominatedNodeName": node}}
+    with pytest.raises(KubeError, match=r"controller-pods\.gcu\.enflame\.com"):
+        account.patch(PODS, "plain", body, namespace=scene.namespace, subresource="status")
