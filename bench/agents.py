@@ -146,7 +146,7 @@ def main() -> None:
 
 
 def _measure(cluster: Cluster, log: AuditLog, root: Path, chosen: argparse.Namespace) -> None:
-    Driver.install(cluster, root)
+    Driver.install(cluster)
     cluster.kubectl("create", "namespace", _NAMESPACE)
     api = connect(cluster.kubeconfig, effects=Effects(), user_agent="bench/1", at_once=16)
     with fleet(cluster, api, root, count=chosen.agents, namespace=_NAMESPACE) as agents:

@@ -39,10 +39,12 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """How devices are given: by our controller or by kube-scheduler itself, to pods with the gate
-    or without it, with kube-scheduler at work or stopped all the time."""
+    or without it, with kube-scheduler at work or stopped all the time. `ours`: the controller runs,
+    with these `flags`."""
 
     devices: Devices
     ours: bool
+    flags: tuple[str, ...] = ()
     gated: bool = False
     scheduled: bool = True
 
@@ -50,17 +52,20 @@ class Scenario:
 @dataclass(frozen=True, slots=True)
 class Rates:
     """In a second; no pod is bound while kube-scheduler is stopped. `cpu` is the processor time
-    that each program took, in seconds."""
+    that each program took, in seconds; `followed` the share of pods that were bound to the node
+    that the controller named, None if it named none."""
 
     claims: float
     pods: float
     cpu: Mapping[str, float]
+    followed: float | None = None
 
     def figures(self) -> Object:
         return {
             "claims_allocated_per_s": round(self.claims, 1),
             "pods_bound_per_s": round(self.pods, 1),
             "cpu_s": {name: round(used, 1) for name, used in self.cpu.items()},
+            "followed": self.followed,
         }
 
 
@@ -116,7 +121,7 @@ class Bursts:
 
     def run(self, scenario: Scenario, count: int) -> Rates:
         """So many pods at once. Nothing is left of them. Raises TimeoutError."""
-        with self._controller(scenario.ours) as controller:
+        with self._controller(scenario) as controller:
             self._signal(controller, signal.SIGSTOP)
             names = [f"user-{number}" for number in range(count)]
             for_all(lambda name: self._start(name, scenario), names)
@@ -130,10 +135,12 @@ class Bursts:
                     claims = count / (allocated.last(count) - begun)
                     pods = count / (bound.last(count) - begun) if scenario.scheduled else 0.0
                     after = self._cpu(controller)
+                    followed = _followed(controller)
                 finally:
                     self._signal(controller, signal.SIGCONT)
         self._end_all()
-        return Rates(claims, pods, {name: used - before[name] for name, used in after.items()})
+        cpu = {name: used - before[name] for name, used in after.items()}
+        return Rates(claims, pods, cpu, followed)
 
     def _start(self, name: str, scenario: Scenario) -> None:
         wanted = fleet.request("whole")
@@ -184,9 +191,9 @@ class Bursts:
         return used
 
     @contextmanager
-    def _controller(self, wanted: bool) -> Iterator[ControllerProcess | None]:
+    def _controller(self, scenario: Scenario) -> Iterator[ControllerProcess | None]:
         """Ours, with a lease that outlives the time in which it is stopped."""
-        if not wanted:
+        if not scenario.ours:
             yield None
             return
         with TemporaryDirectory() as folder:
@@ -196,12 +203,26 @@ class Bursts:
                 "--lease-duration=600",
                 "--lease-renew-deadline=590",
                 *self._flags,
+                *scenario.flags,
             )
             try:
                 process.wait_for_log("begins")
                 yield process
             finally:
                 process.end()
+
+
+def _followed(controller: ControllerProcess | None) -> float | None:
+    if controller is None:
+        return None
+    _, text = controller.probe("/metrics")
+    counts = [
+        float(line.rpartition(" ")[2])
+        for followed in ("true", "false")
+        for line in text.splitlines()
+        if line.startswith(f'gcu_controller_nominated_pods_bound_total{{followed="{followed}"}}')
+    ]
+    return counts[0] / sum(counts) if sum(counts) else None
 
 
 def cpu_seconds(pid: int) -> float:

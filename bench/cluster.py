@@ -15,7 +15,7 @@ from itertools import chain, pairwise
 
 from bench.burst import Bursts, Rates, Scenario
 from bench.fleet import Object
-from bench.published import COUNTED, OURS, TWINS, add_nodes, published
+from bench.published import COUNTED, OURS, OURS_COUNTED, TWINS, add_nodes, published
 from bench.report import percentile, result, table
 from dra_driver.kube.client import Client, connect
 from dra_driver.model.effects import Effects
@@ -26,6 +26,8 @@ from tests.cluster.versions import chosen_with_dra
 
 SCENARIOS = {
     "kube_scheduler": Scenario(TWINS, ours=False),
+    "kube_scheduler_counters": Scenario(OURS_COUNTED, ours=False),
+    "nominated": Scenario(OURS_COUNTED, ours=True, flags=("--allocator=scheduler",), gated=True),
     "ours": Scenario(OURS, ours=True, gated=True),
     "ours_without_gate": Scenario(OURS, ours=True),
     "ours_alone": Scenario(OURS, ours=True, scheduled=False),
@@ -107,9 +109,15 @@ def _print_tables(
     programs = sorted(set(chain.from_iterable(each.cpu for each in rates.values())))
     table(
         f"{chosen.pods} pods on {chosen.nodes} nodes; processor seconds",
-        ("allocated by", "pods bound/s", "claims allocated/s", *programs),
+        ("allocated by", "pods bound/s", "claims allocated/s", "names followed", *programs),
         [
-            (name, each.pods, each.claims, *(each.cpu.get(one, "") for one in programs))
+            (
+                name,
+                each.pods,
+                each.claims,
+                "" if each.followed is None else f"{each.followed:.1%}",
+                *(each.cpu.get(one, "") for one in programs),
+            )
             for name, each in rates.items()
         ],
     )

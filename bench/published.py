@@ -38,7 +38,7 @@ class Devices:
         """Of the node of that number."""
         made = fleet.resource_slice(number)
         node, devices = made["spec"]["nodeName"], made["spec"]["devices"]
-        if self.driver != DRIVER:
+        if self.driver != DRIVER or self.counters:
             devices = [_without(each, "taints") for each in devices]
         if not self.counters:
             return [self._slice(node, "devices", {"devices": devices}, of=1)]
@@ -77,6 +77,8 @@ class Devices:
 
 
 OURS = Devices(DRIVER, fleet.CLASS["whole"])
+OURS_COUNTED = Devices(DRIVER, fleet.CLASS["whole"], counters=True)
+"""As agents publish them where kube-scheduler allocates."""
 TWINS = Devices("twin.example.com", "twin.example.com")
 COUNTED = Devices("counted.example.com", "counted.example.com", counters=True)
 

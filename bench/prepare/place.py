@@ -54,7 +54,7 @@ def place(report: Report) -> Iterator[Place]:
         # Not below /tmp, which may be in memory: syncing would cost nothing there.
         with tempfile.TemporaryDirectory(prefix="gcu-", dir="/var/tmp") as folder:
             root = Path(folder)
-            driver = Driver.install(cluster, root)
+            driver = Driver.install(cluster)
             cluster.add_node_object(NODE)
             cluster.kubectl("create", "namespace", _NAMESPACE)
             kubeconfig = driver.kubeconfig("agent", root / "kubeconfig", node=NODE)
