@@ -37,6 +37,7 @@ from controller.reconcile.observer import Observer
 from controller.reconcile.pod_start import PodStartRecorder
 from controller.reconcile.reconciler import Reconciler
 from controller.reconcile.reporter import Reporter
+from controller.reconcile.waiting_line import WaitingLine
 from controller.reconcile.worker import Worker
 from controller.runnable import ended_thread
 from controller.settings import ControllerSettings
@@ -143,8 +144,9 @@ def new_worker(
         schedulers=settings.served_schedulers,
         ignored_fields=settings.ignored_fields,
     )
+    line = WaitingLine(context, guard)
     nominator = (
-        Nominator(context, placer, guard, NominationMetrics(registry))
+        Nominator(context, placer, line, NominationMetrics(registry))
         if settings.names_nodes
         else None
     )
@@ -153,7 +155,7 @@ def new_worker(
         events=events,
         reconciler=Observer(context, nominator)
         if by_scheduler
-        else Reconciler(context, placer, guard, AllocationCommitter(context, now)),
+        else Reconciler(context, placer, line, AllocationCommitter(context, now)),
         previous_leader=PreviousLeaderFence(
             api, pool, writer, fence, events, cache, faults.isolate, clock
         ),

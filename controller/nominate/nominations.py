@@ -27,6 +27,23 @@ class Nomination:
     claims: tuple[Object, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A claim counts as it is. It was expected to get devices of `node`, and got the same ones if
+    that is `as_expected`."""
+
+    node: str
+    as_expected: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    """The claim as it is expected to be allocated on the node."""
+
+    node: str
+    claim: Object
+
+
 class Nominations:
     """Of the pods that kube-scheduler has not judged yet: their devices count as allocated, because
     the next pod is placed before kube-scheduler allocates them. One instance, one thread.
@@ -39,7 +56,7 @@ class Nominations:
         self._limit = limit
         self._pods: dict[Key, Nomination] = {}
         self._users: dict[Key, Key] = {}  # by claim the pod that it is expected to be allocated for
-        self._expected: dict[Key, Object] = {}  # claims that count so until they are allocated
+        self._expected: dict[Key, _Expected] = {}  # by claim
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -68,27 +85,32 @@ class Nominations:
         key = pods.key_of(pod)
         named = self._pods[key] = Nomination(uid_of(pod), node, tuple(claims))
         for claim in named.claims:
-            self._expect(claim)
             self._users[Key.of_claim(claim)] = key
+            self._expected[Key.of_claim(claim)] = _Expected(node, claim)
+            self._cache.assume(claim)
 
     def withdraw(self, key: Key) -> None:
         """Nothing is expected for the pod for the moment."""
         for claim in self._pods[key].claims:
             self._users.pop(Key.of_claim(claim), None)
-            self._forget(claim)
+            self._forget(Key.of_claim(claim))
 
-    def on_claim(self, key: Key, claim: Object | None) -> str:
-        """Once kube-scheduler has allocated the claim, or it is gone, it counts as it is. Returns
-        the node on which other devices were expected; empty if none were."""
-        expected = self._expected.get(key)
-        if expected is None or not (
-            claim is None or uid_of(claim) != uid_of(expected) or allocation(claim)
-        ):
-            return ""
-        self._forget(expected)
-        differs = claim is not None and _devices(claim) != _devices(expected)
-        user = self._pods.get(self._users.pop(key, key))
-        return user.node if differs and user is not None else ""
+    def on_claim(self, key: Key, claim: Object | None) -> Settled | None:
+        """Something has changed about the claim, or it is gone. Once kube-scheduler has allocated
+        it, it counts as it is. Returns None if nothing was expected of it, or still is.
+
+        Of a bound pod the first change counts: the allocation may have come and gone again.
+        """
+        expected, user = self._expected.get(key), self._pods.get(self._users.get(key, key))
+        if expected is None:
+            return None
+        is_same = claim is not None and uid_of(claim) == uid_of(expected.claim)
+        if is_same and user is not None and allocation(claim or {}) is None:
+            return None
+        self._users.pop(key, None)
+        self._forget(key)
+        taken = set() if claim is None else _devices(claim)
+        return Settled(expected.node, as_expected=taken == _devices(expected.claim))
 
     def end(self, key: Key, *, is_bound: bool = False) -> Nomination | None:
         """The pod was judged, or is gone. The claims of a bound pod count as expected until the
@@ -96,23 +118,20 @@ class Nominations:
         named = self._pods.pop(key, None)
         for claim in () if named is None or is_bound else named.claims:
             self._users.pop(Key.of_claim(claim), None)
-            self._forget(claim)
+            self._forget(Key.of_claim(claim))
         return named
 
     def clear(self) -> None:
         """Another replica leads."""
         self._pods.clear()
         self._users.clear()
-        for claim in list(self._expected.values()):
-            self._forget(claim)
+        for key in list(self._expected):
+            self._forget(key)
 
-    def _expect(self, claim: Object) -> None:
-        self._expected[Key.of_claim(claim)] = claim
-        self._cache.assume(claim)
-
-    def _forget(self, claim: Object) -> None:
-        if self._expected.pop(Key.of_claim(claim), None) is not None:
-            self._cache.forget(claim)
+    def _forget(self, key: Key) -> None:
+        """The claim counts as the watch reported it."""
+        if (expected := self._expected.pop(key, None)) is not None:
+            self._cache.forget(expected.claim)
 
 
 def _devices(claim: Object) -> set[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -14,12 +14,10 @@ from controller.nominate.nominations import FollowedNames, Nominations, is_judge
 from controller.placer.outcome import Placed, Unplaced
 from controller.placer.placer import Placer
 from controller.placer.pod_claims import PodClaims
-from controller.queue.queueing_hints import PodClass
-from controller.queue.starvation_guard import StarvationGuard
 from controller.reconcile.context import Context
+from controller.reconcile.waiting_line import WaitingLine
 from controller.write.commands import Answer, ClearNomination, LiftGate, ReadVolumes
 from controller.write.volumes import VolumeCache
-from dra_driver.kube.events import Note
 from dra_driver.kube.resources import PODS
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import InvalidValue, Refused
@@ -41,12 +39,12 @@ class Nominator:
     """
 
     def __init__(
-        self, context: Context, placer: Placer, guard: StarvationGuard, metrics: NominationMetrics
+        self, context: Context, placer: Placer, line: WaitingLine, metrics: NominationMetrics
     ) -> None:
         self.nominations = Nominations(context.cache, context.settings.nomination_limit)
         self._context = context
         self._placer = placer
-        self._guard = guard
+        self._line = line
         self._metrics = metrics
         self._followed = FollowedNames()
         self._volumes = VolumeCache(context.clock)
@@ -84,9 +82,11 @@ class Nominator:
     def on_claim(self, key: Key, claim: Object | None) -> None:
         """The claim may have been allocated. If kube-scheduler chose other devices than expected,
         as it came to pods in another order, it will choose others for the next ones, too."""
-        node = self.nominations.on_claim(key, claim)
-        if not node:
+        settled = self.nominations.on_claim(key, claim)
+        if settled is None or settled.as_expected:
             return
+        node = settled.node
+        self._context.queue.on_nodes_changed([node])
         waiting = self.nominations.on(node)
         for pod in waiting:
             self.nominations.withdraw(pod)
@@ -115,11 +115,7 @@ class Nominator:
     def on_decision_stopped(self, key: Key, spent: AllowanceSpent, again_in: float) -> None:
         """The decision goes on in so many seconds. The gate stays: the claim would cost
         kube-scheduler as much."""
-        context = self._context
-        if (pod := context.cache.get(key)) is not None:
-            context.queue.add_unschedulable(key, context.clock(), None)
-            claims = context.cache.claims_of(pod) or {}
-            context.reporter.stopped(pod, claims.values(), spent, again_in)
+        self._line.stop(key, spent, again_in)
 
     def remove_waiting(self, key: Key) -> None:
         """The pod waits for nothing of this controller, or is gone."""
@@ -170,7 +166,7 @@ class Nominator:
         try:
             asked = self._placer.read(pod, claims)
         except (Refused, InvalidValue) as error:
-            self._refuse(pod, claims.values(), str(error))
+            self._line.refuse(pod, claims.values(), str(error))
             return
         # kube-scheduler decides about the members of a group together.
         if asked.wanted and pods.group_name(pod) is None:
@@ -194,9 +190,7 @@ class Nominator:
             context.dispatcher.dispatch(ReadVolumes(key=key, pod=pod))
             return
         asked = replace(asked, volumes=volumes.selectors)
-        reserved = self._guard.reserved_against(pod)
-        excluded = {} if reserved is None else {reserved.node: f"reserved for {reserved.key}"}
-        outcome = self._placer.place(asked, excluded)
+        outcome = self._placer.place(asked, self._line.reserved_against(pod))
         if isinstance(outcome, Unplaced):
             self._keep_waiting(asked, outcome)
         elif is_gated:
@@ -230,41 +224,19 @@ class Nominator:
             self.nominations.add(pod, node, outcome.claims(cache.state().classes, timestamp=""))
 
     def _keep_waiting(self, asked: PodClaims, unplaced: Unplaced) -> None:
-        """A node may be reserved for the pod."""
-        context, pod, key = self._context, asked.pod, pods.key_of(asked.pod)
-        queue, now, claims = context.queue, context.clock(), [each.claim for each in asked.wanted]
-        pod_class = PodClass.of(asked)
+        """A few of the pods that wait for room have no gate."""
+        pod, key = asked.pod, pods.key_of(asked.pod)
+        self._line.keep(asked, unplaced)
         if unplaced.depends_on_devices:
-            self._refuse(pod, claims, unplaced.explain(), pod_class)
             return
-        since = queue.add_unschedulable(key, now, pod_class)
-        self._report(pod, claims, unplaced.explain)
-        reserved = self._guard.reserve(pod, since, now, pod_class, unplaced.nodes.feasible)
-        queue.on_nodes_changed(reserved)
-        queue.add(key, self._guard.next_check(since, now))
         is_gated = pods.has_our_gate(pod)
-        if is_gated and len(self._lifted) >= context.settings.nomination_waiting:
+        if is_gated and len(self._lifted) >= self._context.settings.nomination_waiting:
             self._gated[key] = None
             return
         self._gated.pop(key, None)
         self._lifted.add(key)
         if is_gated:
-            context.dispatcher.dispatch(LiftGate(key=key, pod=pod))
-
-    def _refuse(
-        self,
-        pod: Object,
-        claims: Iterable[Object],
-        reason: str,
-        pod_class: PodClass | None = None,
-    ) -> None:
-        self._context.queue.add_refused(pods.key_of(pod), self._context.clock(), pod_class)
-        self._report(pod, claims, reason)
-
-    def _report(self, pod: Object, claims: Iterable[Object], reason: Note) -> None:
-        again_in = self._context.reporter.unsatisfied(pod, claims, reason)
-        if again_in:
-            self._context.queue.add(pods.key_of(pod), self._context.clock() + again_in)
+            self._context.dispatcher.dispatch(LiftGate(key=key, pod=pod))
 
     def _leave_to_scheduler(self, pod: Object) -> None:
         """Nothing of ours is to be placed for the pod."""

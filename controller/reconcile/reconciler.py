@@ -12,14 +12,13 @@ from controller.cache.pod_groups import Member
 from controller.placer.outcome import Placed, Unplaced
 from controller.placer.placer import Placer
 from controller.placer.pod_claims import PodClaims
-from controller.queue.queueing_hints import PodClass
-from controller.queue.starvation_guard import StarvationGuard
 from controller.reconcile.bind_timeout import BindTimeout
 from controller.reconcile.committer import AllocationCommitter
 from controller.reconcile.context import Context
 from controller.reconcile.deallocator import Deallocator
 from controller.reconcile.reporter import warnings_about
 from controller.reconcile.templates import TemplateReconciler
+from controller.reconcile.waiting_line import WaitingLine
 from controller.write.commands import (
     CreateTemplate,
     DeleteTemplate,
@@ -31,7 +30,6 @@ from controller.write.commands import (
     WriteDone,
 )
 from controller.write.volumes import NO_VOLUMES, VolumeCache
-from dra_driver.kube.events import Note
 from dra_driver.model.claims.claim import Object, allocation
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.selector.allowance import AllowanceSpent
@@ -48,12 +46,12 @@ class Reconciler:
         self,
         context: Context,
         placer: Placer,
-        guard: StarvationGuard,
+        line: WaitingLine,
         committer: AllocationCommitter,
     ) -> None:
         self._context = context
         self._placer = placer
-        self._guard = guard
+        self._line = line
         self._committer = committer
         self._volumes = VolumeCache(context.clock)
         self._deallocator = Deallocator(context)
@@ -93,12 +91,8 @@ class Reconciler:
         context.queue.add(command.key, context.clock())
 
     def on_decision_stopped(self, key: Key, spent: AllowanceSpent, again_in: float) -> None:
-        """The decision goes on in so many seconds; no event makes the pod active before."""
-        context = self._context
-        if (pod := context.cache.get(key)) is not None:
-            context.queue.add_unschedulable(key, context.clock(), None)
-            claims = context.cache.claims_of(pod) or {}
-            context.reporter.stopped(pod, claims.values(), spent, again_in)
+        """The decision goes on in so many seconds."""
+        self._line.stop(key, spent, again_in)
 
     def remove_waiting(self, key: Key) -> None:
         """The pod waits for devices no longer: no node is reserved for it."""
@@ -138,7 +132,7 @@ class Reconciler:
                 context.queue.add_foreign(key, context.clock())
             self._leave_to_scheduler(pod, claims, asked.ours)
         elif (begin_at := self._begin_at(asked)) > context.clock():
-            self._stop_waiting(key)
+            self._line.release_node(key)
             context.queue.add(key, begin_at)
         else:
             self._serve(asked)
@@ -179,7 +173,7 @@ class Reconciler:
         quiet time comes first, because a group's pods and claims are made one after the other. Then
         an event says what is missing, and the pod's allocations are released."""
         queue, key, now = self._context.queue, pods.key_of(pod), self._context.clock()
-        self._stop_waiting(key)
+        self._line.release_node(key)
         if not claims:
             return
         due = queue.add_unschedulable(key, now, None) + self._context.settings.quiet_time
@@ -187,11 +181,7 @@ class Reconciler:
             queue.add(key, due)
         else:
             self._deallocator.release_unusable(pod)
-            self._report(pod, claims, lack)
-
-    def _stop_waiting(self, key: Key) -> None:
-        """No node is reserved for the pod any longer."""
-        self._context.queue.on_nodes_changed(self._guard.release(key))
+            self._line.report(pod, claims, lack)
 
     def _set_aside(self, key: Key, pod: Object | None) -> None:
         """Nothing is allocated for the pod; the event of a missing claim makes it active again."""
@@ -226,11 +216,8 @@ class Reconciler:
         if isinstance(outcome, Placed):
             self.remove_waiting(key)
             self._committer.commit(pod, outcome, binds_volumes=volumes.are_unbound)
-        elif outcome.depends_on_devices:
-            pod_class = PodClass.of(asked)
-            self._refuse(pod, [each.claim for each in asked.wanted], outcome.explain(), pod_class)
-        else:
-            self._keep_waiting(asked, outcome)
+        elif outcome.depends_on_devices or not self._gives_back(asked):
+            self._line.keep(asked, outcome)
 
     def _place(self, asked: PodClaims) -> Placed | Unplaced:
         """Nodes on which the pod failed are tried after all others, and not before their backoff
@@ -238,43 +225,18 @@ class Reconciler:
         context, uid = self._context, uid_of(asked.pod)
         in_backoff = context.backoff.nodes_in_backoff(uid, context.clock())
         excluded = dict.fromkeys(in_backoff, "refused by the scheduler lately")
-        reserved = self._guard.reserved_against(asked.pod)
-        if reserved is not None:
-            excluded[reserved.node] = f"reserved for {reserved.key}"
+        excluded |= self._line.reserved_against(asked.pod)
         return self._placer.place(asked, excluded, last=context.backoff.failed_nodes(uid))
 
-    def _keep_waiting(self, asked: PodClaims, unplaced: Unplaced) -> None:
-        """Also after the backoff of a node. What the pod has is released, or, if it has nothing, a
-        node may be reserved for it."""
-        context, pod, key = self._context, asked.pod, pods.key_of(asked.pod)
-        queue, now = context.queue, context.clock()
-        for until in context.backoff.nodes_in_backoff(uid_of(pod), now).values():
-            queue.add(key, until)
+    def _gives_back(self, asked: PodClaims) -> bool:
+        """Whether the pod, for which there is no room, has an allocated claim that is released. It
+        has another step after the backoff of each node."""
+        context, pod = self._context, asked.pod
+        for until in context.backoff.nodes_in_backoff(uid_of(pod), context.clock()).values():
+            context.queue.add(pods.key_of(pod), until)
         why = "another claim of the pod cannot be allocated"
-        if self._deallocator.release_all(pod, asked.allocated, why):
-            return
-        pod_class = PodClass.of(asked)
-        since = queue.add_unschedulable(key, now, pod_class)
-        self._report(pod, [each.claim for each in asked.wanted], unplaced.explain)
-        feasible = unplaced.nodes.feasible
-        queue.on_nodes_changed(self._guard.reserve(pod, since, now, pod_class, feasible))
-        queue.add(key, self._guard.next_check(since, now))
+        return self._deallocator.release_all(pod, asked.allocated, why)
 
-    def _refuse(
-        self,
-        pod: Object,
-        claims: Iterable[Object],
-        reason: str,
-        pod_class: PodClass | None = None,
-    ) -> None:
-        """The pod has a class if only the devices that were chosen are refused: others that come
-        later may be allowed."""
-        if pod_class is None and self._is_left_to_group(pod, {}, Member.REFUSED):
-            return
-        self._context.queue.add_refused(pods.key_of(pod), self._context.clock(), pod_class)
-        self._report(pod, claims, reason)
-
-    def _report(self, pod: Object, claims: Iterable[Object], reason: Note) -> None:
-        again_in = self._context.reporter.unsatisfied(pod, claims, reason)
-        if again_in:
-            self._context.queue.add(pods.key_of(pod), self._context.clock() + again_in)
+    def _refuse(self, pod: Object, claims: Iterable[Object], reason: str) -> None:
+        if not self._is_left_to_group(pod, {}, Member.REFUSED):
+            self._line.refuse(pod, claims, reason)

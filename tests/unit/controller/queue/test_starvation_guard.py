@@ -110,7 +110,7 @@ def test_another_node_is_reserved_when_the_pod_may_not_run_on_its_own() -> None:
     world.run_until_idle()
     reconciler = world.worker._reconciler
     assert isinstance(reconciler, Reconciler)
-    guard, large, state = reconciler._guard, pod("large", "large"), world.worker._cache.state()
+    guard, large, state = reconciler._line.guard, pod("large", "large"), world.worker._cache.state()
     wanted = [parse_claim(claim("large", [request(count=2)]), state.classes)]
     pod_class = PodClass.of(PodClaims(large, wanted))
     for now, nodes, left, kept in (
