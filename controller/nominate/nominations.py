@@ -112,6 +112,15 @@ class Nominations:
         taken = set() if claim is None else _devices(claim)
         return Settled(expected.node, as_expected=taken == _devices(expected.claim))
 
+    def nodes_of(self, claim: Object) -> set[str]:
+        """The nodes on which other claims are expected to get devices that this one has."""
+        taken, key = _devices(claim), Key.of_claim(claim)
+        return {
+            expected.node
+            for other, expected in self._expected.items()
+            if other != key and not taken.isdisjoint(_devices(expected.claim))
+        }
+
     def end(self, key: Key, *, is_bound: bool = False) -> Nomination | None:
         """The pod was judged, or is gone. The claims of a bound pod count as expected until the
         watch of claims, which may be later than that of pods, has their allocation."""

@@ -80,17 +80,20 @@ class Nominator:
             self._decide(pod, claims)
 
     def on_claim(self, key: Key, claim: Object | None) -> None:
-        """The claim may have been allocated. If kube-scheduler chose other devices than expected,
-        as it came to pods in another order, it will choose others for the next ones, too."""
+        """The claim may have been allocated. kube-scheduler may have chosen other devices than
+        expected, as it came to pods in another order, or devices that were expected for another
+        pod: then it will choose others for the next ones, too."""
         settled = self.nominations.on_claim(key, claim)
-        if settled is None or settled.as_expected:
+        if settled is not None and settled.as_expected:
             return
-        node = settled.node
-        self._context.queue.on_nodes_changed([node])
-        waiting = self.nominations.on(node)
-        for pod in waiting:
+        nodes = set() if claim is None else self.nominations.nodes_of(claim)
+        if settled is not None:
+            self._context.queue.on_nodes_changed([settled.node])
+            nodes.add(settled.node)
+        waiting = [(pod, node) for node in sorted(nodes) for pod in self.nominations.on(node)]
+        for pod, _ in waiting:
             self.nominations.withdraw(pod)
-        for pod in waiting:
+        for pod, node in waiting:
             self._expect_again(pod, node)
 
     def on_lifted(self, command: LiftGate, answer: Answer) -> None:

@@ -266,8 +266,9 @@ def test_who_wrote_an_allocation(side: Side) -> None:
             RESOURCE_CLAIMS, made | {"status": {"allocation": ALLOCATION}}, subresource="status"
         )
         assert writers(allocated) == ["allocator"]
-        pods = [{"resource": "pods", "name": "one", "uid": "1"}]
-        status = allocated["status"] | {"reservedFor": pods}
+        # kube-controller-manager takes away what is reserved for a pod that does not exist.
+        users = [{"apiGroup": "example.com", "resource": "jobs", "name": "one", "uid": "1"}]
+        status = allocated["status"] | {"reservedFor": users}
         reserved = user.replace(
             RESOURCE_CLAIMS, allocated | {"status": status}, subresource="status"
         )

@@ -150,6 +150,17 @@ def test_kube_scheduler_may_come_to_pods_in_another_order(stage: Stage, nominate
     keeps_gate(stage, "fourth")
 
 
+def test_a_pod_that_was_not_named_may_get_a_foreseen_card(stage: Stage, nominate: Nominate) -> None:
+    node = stage.add_node(cards(0, 1))
+    nominate()
+    start(stage, "named")
+    assert named(stage, "named") == node
+    stage.start("alone")
+    schedule(stage, "alone", node, 0)  # which the named one would have had
+    start(stage, "late")
+    keeps_gate(stage, "late")
+
+
 def test_a_few_pods_without_room_are_lifted_for_autoscalers(
     stage: Stage, nominate: Nominate
 ) -> None:

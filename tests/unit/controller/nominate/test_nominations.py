@@ -90,3 +90,11 @@ def test_a_refused_pod_holds_nothing() -> None:
     assert world.nominations.end(pods.key_of(world.pod)) is not None
     assert world.held() == []
     assert world.nominations.end(pods.key_of(world.pod)) is None
+
+
+@pytest.mark.parametrize(("device", "nodes"), [(CARD, {"a"}), (OTHER_CARD, set())])
+def test_devices_that_another_claim_got(device: str, nodes: set[str]) -> None:
+    """Of a pod that was not named, or whose own devices a third one got."""
+    world = World()
+    assert world.nominations.nodes_of(allocated("x", "a", device)) == nodes
+    assert world.nominations.nodes_of(allocated("c", "a", device)) == set()
