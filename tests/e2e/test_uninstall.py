@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import TAINT_FAILING
+from dra_driver.model.names import SCHEDULING_GATE, TAINT_FAILING
 from tests.cluster.errors import CommandError
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.e2e.installation import RELEASE, Installation
+from tests.e2e.manifests import claim_in, pod_with
 from tests.e2e.one_card import OneCard
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("restored")]
@@ -17,7 +18,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("restored")]
 # Cluster-wide kinds in which a trace of the driver could be left.
 _KINDS = (
     "deviceclasses,clusterroles,clusterrolebindings,validatingadmissionpolicies,"
-    "validatingadmissionpolicybindings"
+    "validatingadmissionpolicybindings,mutatingwebhookconfigurations"
 )
 _SYSTEM = f"--namespace={DRIVER_NAMESPACE}"
 _IN_NAMESPACE = "daemonsets,deployments,jobs,leases,serviceaccounts,roles,rolebindings,configmaps"
@@ -41,6 +42,32 @@ def test_nothing_is_left_but_what_the_page_says(driver: Installation) -> None:
         assert driver.traces(node) == set()
     wait_until(lambda: not driver.slices(), PATIENCE, "no ResourceSlices")
     driver.install()
+
+
+@pytest.mark.matrix
+def test_pods_that_are_held_back_are_let_go(driver: Installation, one: OneCard) -> None:
+    """Without the controller nobody would name their node. Without room they keep their gate."""
+    values = {
+        "allocator": "scheduler",
+        "schedulerVersion": driver.cluster.release.version,
+        "nomination": {"waiting": 0},
+    }
+
+    def gates() -> list[object]:
+        pods = driver.cluster.get("pods", one.scope)["items"]
+        return [pod["spec"].get("schedulingGates") for pod in pods]
+
+    with driver.changed(**values):
+        too_many = claim_in(Mode.WHOLE, "too-many", one.namespace)
+        too_many["spec"]["devices"]["requests"][0]["exactly"]["count"] = 32
+        driver.cluster.apply(too_many, pod_with("too-many", one.namespace))
+        one.wait_for_words("too-many", "GcuAllocationFailed", "32 requested")
+        assert gates() == [[{"name": SCHEDULING_GATE}]]
+        driver.uninstall()
+        assert gates() == [None]
+        driver.cluster.apply(pod_with("too-many", one.namespace, name="later"))
+        assert gates() == [None, None]
+        one.end("too-many", "later")
 
 
 def test_it_is_refused_while_a_claim_has_a_gcu(driver: Installation, one: OneCard) -> None:
