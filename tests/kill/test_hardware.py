@@ -92,8 +92,11 @@ def looking(node: Node, **flags: object) -> None:
 
 def await_examined(node: Node) -> None:
     """Return when the profiles, which were lost as well, are known again, and the free card that
-    was switched to DRS mode to list them is switched back."""
+    was switched to DRS mode to list them is switched back. What is published does not tell: devices
+    keep their profiles meanwhile."""
     await_published(node)
+    kept = node.state / "profiles.json"
+    wait_until(kept.exists, _SECONDS, f"{kept.name} written again", seen=node.log)
     free = [str(card) for card in set(CARDS) - {grant.card for grant in node.held.values()}]
     wait_until(
         lambda: all(node.machine.card(card).virtualization == "Disable" for card in free),
