@@ -204,7 +204,7 @@ class ControllerSettings(Settings):
 
     @property
     def names_nodes(self) -> bool:
-        """Whether kube-scheduler allocates, and is told the node."""
+        """Whether kube-scheduler allocates, and the controller names nodes."""
         return self.allocator == "scheduler" and self.nomination
 
     @property

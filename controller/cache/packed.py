@@ -22,7 +22,7 @@ Fields = Mapping[str, tuple[str, ...]]
 
 
 class PackedObject(ReadOnlyObject):
-    """Reads like the object of which it is given the dict. `alike` are the fields that many objects
+    """Reads like the dict that it was made from. `alike` are the fields that many objects
     have in common: one dict of them serves all.
 
     Each read of a field decodes the object anew, in 6 µs; `unpacked` is for several reads. A claim

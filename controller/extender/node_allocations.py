@@ -36,7 +36,7 @@ _STATIC_UID: Final = re.compile(r"[0-9a-f]{32}")
 
 
 class StaticPod(NamedTuple):
-    """The pod of a manifest on the node, of which the API server has a mirror pod. `uid` is empty
+    """The static pod for which the API server has a mirror pod. `uid` is empty
     where the mirror names no pod that a kubelet could run: anybody may create such a mirror."""
 
     uid: str

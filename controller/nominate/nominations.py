@@ -13,7 +13,7 @@ from controller.cache.keys import Key, uid_of
 from controller.write.node_hint import NodeHint
 from dra_driver.model.claims.claim import Object, allocation, results
 
-_JUDGED: Final = 200  # names of which as many are judged together
+_WINDOW: Final = 200  # names
 _GATED: Final = "SchedulingGated"
 """The reason of the condition PodScheduled that a gated pod has, and keeps until the first try."""
 
@@ -155,12 +155,12 @@ def is_judged(pod: Object) -> bool:
 
 
 class FollowedNames:
-    """How often kube-scheduler bound a pod to the node that it was told of. `hint` is how the next
-    one is told: if less than half of the last names were followed, by a preferred affinity, until
-    the process ends."""
+    """How often kube-scheduler bound a pod to the proposed node. `hint` is how the next node is
+    proposed. If less than half of the last 200 were followed, it is a preferred affinity from then
+    on, until the process ends."""
 
     def __init__(self) -> None:
-        self._last: deque[bool] = deque(maxlen=_JUDGED)
+        self._last: deque[bool] = deque(maxlen=_WINDOW)
         self.hint = NodeHint.NAME
 
     def record(self, *, followed: bool) -> bool:
@@ -168,8 +168,8 @@ class FollowedNames:
         self._last.append(followed)
         stops = (
             self.hint is NodeHint.NAME
-            and len(self._last) == _JUDGED
-            and sum(self._last) * 2 < _JUDGED
+            and len(self._last) == _WINDOW
+            and sum(self._last) * 2 < _WINDOW
         )
         if stops:
             self.hint = NodeHint.AFFINITY

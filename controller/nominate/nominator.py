@@ -286,7 +286,7 @@ class Nominator:
         if self._followed.record(followed=named == node):
             logger.warning(
                 "kube-scheduler followed less than half of the last names: from now on nodes are "
-                "told by preferred affinity, which packs worse"
+                "proposed by preferred affinity, which packs worse"
             )
 
 

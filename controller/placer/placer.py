@@ -102,7 +102,7 @@ class Placer:
         return self._place(asked, excluded)
 
     def serving(self, asked: PodClaims) -> NodeSet:
-        """The nodes on which the pod may run and each of which has devices for all claims that are
+        """The nodes on which the pod may run, and that each have devices for all claims that are
         wanted. Raises AllowanceSpent."""
         nodes = self._nodes.feasible_nodes(asked.pod, asked.selectors, _NONE).feasible
         return feasible(self._cluster.state(), asked.wanted, nodes, policy=self._policy)

@@ -62,7 +62,7 @@ class FenceClaim(Command):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class LiftGate(Command):
-    """Remove our scheduling gate from the pod. If `node` is given, kube-scheduler is told of it
+    """Remove our scheduling gate from the pod. If `node` is given, it is proposed to kube-scheduler
     before, by `hint`."""
 
     pod: Object
@@ -109,7 +109,7 @@ class Answer:
     `volumes`: where the pod's volumes are.
     `error`: what ended the command early; an error that is no `GcuError` is a fault of ours.
     `uncertain`: claims whose write the server did not answer: it may still arrive.
-    `hint_refused`: why the pod's gate was lifted without the node being told.
+    `hint_refused`: why the gate was lifted and no node was proposed.
     `pod_changed`: nothing was written, because the decision was for another version of the pod.
     `pod` is the present version then, or None if the pod is gone.
     """

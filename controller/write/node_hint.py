@@ -1,4 +1,4 @@
-"""How kube-scheduler is told on which node a pod should run. Pure.
+"""How the controller proposes a node to kube-scheduler. Pure.
 
 The name of a node in ``status.nominatedNodeName`` is tried first, and taken without scoring if all
 filters accept it (kube-scheduler 1.37.1, `findNodesThatFitPod`; KEP-1923). Upstream does not
