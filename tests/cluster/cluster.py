@@ -28,7 +28,7 @@ from tests.cluster.network import NETWORK, connect_machine, hold_namespaces, mac
 from tests.cluster.node import Node, write_proxy_kubeconfig
 from tests.cluster.packages import install_missing
 from tests.cluster.pki import API_SERVER_TO_KUBELET, Authority
-from tests.cluster.processes import Process, require_root, run
+from tests.cluster.processes import COLLECT_LESS, Process, require_root, run
 from tests.cluster.settings import Settings
 from tests.cluster.teardown import KEEPER, sweep, tear_down
 from tests.cluster.versions import release
@@ -154,7 +154,7 @@ class Cluster:
             "KUBECACHEDIR": str(self.directory / "cache"),
             "KUBECTL_REMOTE_COMMAND_WEBSOCKETS": "false",
         }
-        return {**kube, **helm}
+        return {**kube, **helm, **COLLECT_LESS}
 
     def get(self, *arguments: str) -> dict[str, Any]:
         """`kubectl get … -o json`, parsed. Raises CommandError."""

@@ -106,8 +106,8 @@ class ControlPlane:
             "--listen-peer-urls=http://127.0.0.1:2380",
             "--log-level=warn",
             # A single member waits for a leader to appear before it makes itself one.
-            "--election-timeout=100",
-            "--heartbeat-interval=20",
+            "--election-timeout=500",
+            "--heartbeat-interval=100",
             # What a crash of the machine would lose is not worth a disk flush for each write.
             "--unsafe-no-fsync",
         ]

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Final
 
 from tests.cluster.errors import ClusterError, CommandError
 from tests.cluster.waiting import wait_until
@@ -74,8 +75,8 @@ class Process:
         return True
 
 
-# Of a Go program, which takes more memory then: there is some to spare, and no processor.
-_COLLECT_LESS = {"GOGC": "300"}
+COLLECT_LESS: Final = {"GOGC": "300"}
+"""For a Go program, which takes more memory then: there is some to spare, and no processor."""
 
 
 class ProcessTable:
@@ -118,7 +119,7 @@ class ProcessTable:
             stdout=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            env={**os.environ, **_COLLECT_LESS, **(environment or {})},
+            env={**os.environ, **COLLECT_LESS, **(environment or {})},
         )
         try:
             process = Process.of(int(started.stdout))

@@ -154,15 +154,16 @@ class Installation:
         scope = f"--namespace={DRIVER_NAMESPACE}"
         return self.cluster.helm("uninstall", RELEASE, scope, "--wait", *flags, both=True)
 
-    def clear_nodes(self) -> None:
-        """Run the page's commands that remove from nodes and Nodes what an uninstall leaves."""
+    def clear_nodes(self, *nodes: Node) -> None:
+        """Run the page's commands that remove from nodes, or these alone, and from Nodes what an
+        uninstall leaves."""
         scope = f"--namespace={DRIVER_NAMESPACE}"
         wait_until(lambda: not self.cluster.get("pods", scope)["items"], PATIENCE, "no pods")
         for program, *words in page_commands(CHECKOUT / "docs/user/uninstall.md", "What stays"):
             if program == "kubectl":
                 self.cluster.kubectl(*words)
             else:
-                for node in self.cluster.nodes:
+                for node in nodes or self.cluster.nodes:
                     node.run([program, *words])
 
     def published(self) -> bool:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import (
@@ -190,29 +192,38 @@ def waiting(driver: Installation, pods: Pods) -> None:
     assert_sees_what_was_granted(driver, late)
 
 
-CHECKS: dict[str, Callable[[Installation, Pods], None]] = {
-    "one-card": one_card,
-    "two-cards-one-switch": two_cards_one_switch,
-    "one-claim-two-containers": one_claim_two_containers,
-    "deployment-with-shm": deployment_with_shm,
-    "shared-slices": shared_slices,
-    "portable-amount": portable_amount,
-    "collective-communication": collective_communication,
-    "memory-and-compute": memory_and_compute,
-    "from-other-drivers": from_other_drivers,
-    "drs-two-sizes": drs_two_sizes,
-    "drs-size-between": drs_size_between,
-    "drs-two-containers": drs_two_containers,
-    "one-claim-two-pods": one_claim_two_pods,
-    "three-modes": three_modes,
-    "selectors": selectors,
-    "first-available": first_available,
-    "tolerations": tolerations,
-    "gcu-config": gcu_config,
-    "statefulset": statefulset,
-    "administrators-access": administrators_access,
-    "waiting": waiting,
+_CHECKS: dict[str, dict[str, Callable[[Installation, Pods], None]]] = {
+    "whole cards": {
+        "one-card": one_card,
+        "two-cards-one-switch": two_cards_one_switch,
+        "one-claim-two-containers": one_claim_two_containers,
+        "deployment-with-shm": deployment_with_shm,
+        "collective-communication": collective_communication,
+        "drs-two-sizes": drs_two_sizes,
+    },
+    "slices": {
+        "shared-slices": shared_slices,
+        "portable-amount": portable_amount,
+        "memory-and-compute": memory_and_compute,
+        "from-other-drivers": from_other_drivers,
+        "one-claim-two-pods": one_claim_two_pods,
+        "gcu-config": gcu_config,
+    },
+    "instances": {
+        "drs-size-between": drs_size_between,
+        "drs-two-containers": drs_two_containers,
+        "three-modes": three_modes,
+        "selectors": selectors,
+        "first-available": first_available,
+        "statefulset": statefulset,
+    },
+    "tolerations": {"tolerations": tolerations},
+    "administrators-access": {"administrators-access": administrators_access},
+    "waiting": {"waiting": waiting},
 }
+"""What is applied together: the twelve cards are enough for all of a group. The last ones need all
+cards, or make some of them unhealthy. No two examples have an object of the same name."""
+
 # What a README waits for where it is not single pods.
 WORKLOADS = {
     "deployment-with-shm": "deployment/deployment-with-shm",
@@ -225,20 +236,17 @@ WORKLOADS = {
 
 def test_every_example_is_here() -> None:
     found = {path.parent.name for path in EXAMPLES.glob("*/README.md")}
-    assert found == CHECKS.keys() | {
-        "job",
-        "by-limits",
-        "gcushare",
-    }  # the last two in test_by_limits.py
+    by_limits = {"by-limits", "gcushare"}  # in test_by_limits.py
+    assert found == {name for group in _CHECKS.values() for name in group} | {"job"} | by_limits
 
 
 @pytest.fixture
-def prepared(driver: Installation, namespace: str, name: str) -> Iterator[None]:
+def prepared(driver: Installation, namespace: str, group: str) -> Iterator[None]:
     """What an example needs before it is applied, and its end."""
-    if name == "administrators-access":
+    if group == "administrators-access":
         label = "resource.kubernetes.io/admin-access=true"
         driver.cluster.kubectl("label", "namespace", namespace, label)
-    if name != "tolerations":
+    if group != "tolerations":
         yield
         return
     set_health(driver, healthy=False)
@@ -248,20 +256,37 @@ def prepared(driver: Installation, namespace: str, name: str) -> Iterator[None]:
         set_health(driver, healthy=True)
 
 
+def manifest(name: str) -> Path:
+    return EXAMPLES / name / f"{name}.yaml"
+
+
+def of_example(name: str, pods: Pods) -> Pods:
+    """Those pods that the example makes, itself or by a workload."""
+    made = list(yaml.safe_load_all(manifest(name).read_text()))
+    names = {one["metadata"]["name"] for one in made if one["kind"] == "Pod"}
+    workload = WORKLOADS.get(name, "/").partition("/")[2]
+    return {
+        pod: found
+        for pod, found in pods.items()
+        if pod in names or (workload and pod.startswith(f"{workload}-"))
+    }
+
+
 @pytest.mark.cluster
 @pytest.mark.usefixtures("prepared")
-@pytest.mark.parametrize("name", CHECKS)
-def test_example(driver: Installation, namespace: str, name: str) -> None:
-    scope = f"--namespace={namespace}"
-    driver.cluster.kubectl("apply", scope, f"--filename={EXAMPLES / name / name}.yaml")
-    if name in WORKLOADS:
+@pytest.mark.parametrize("group", _CHECKS)
+def test_examples(driver: Installation, namespace: str, group: str) -> None:
+    scope, checks = f"--namespace={namespace}", _CHECKS[group]
+    driver.cluster.kubectl("apply", scope, *(f"--filename={manifest(name)}" for name in checks))
+    for name in checks.keys() & WORKLOADS.keys():
         driver.cluster.wait("rollout", "status", scope, WORKLOADS[name])
     found = driver.cluster.get("pods", scope)["items"]
     wait_for_pods(driver.cluster, namespace, *(pod["metadata"]["name"] for pod in found))
     pods = {pod["metadata"]["name"]: pod for pod in driver.cluster.get("pods", scope)["items"]}
     for pod in pods.values():
         assert_sees_what_was_granted(driver, pod)
-    CHECKS[name](driver, pods)
+    for name, check in checks.items():
+        check(driver, of_example(name, pods))
 
 
 @pytest.mark.cluster
