@@ -16,7 +16,7 @@ from tests.control_plane.objects import whole
 pytestmark = pytest.mark.control_plane
 
 Start = Callable[..., ControllerProcess]
-_PODS = 200
+_PODS = 80
 
 
 def bound_pods(scene: Scene) -> dict[str, str]:
@@ -28,15 +28,15 @@ def bound_pods(scene: Scene) -> dict[str, str]:
 def test_the_controller_restarts_in_a_burst(scene: Scene, start_controller: Start) -> None:
     """Nothing is lost and nothing given twice, with and without an orderly end."""
     scene.machines.add_many(10, [whole(bus) for bus in range(20)])
-    patience = "--scheduling-patience=30"  # the scheduler has two hundred pods to come to
+    patience = "--scheduling-patience=30"  # the scheduler has eighty pods to come to
     running = start_controller(patience, name="replica-0")
     running.wait_for_log("begins")
     short = ("--lease-duration=3", "--lease-renew-deadline=2", "--lease-retry=0.5")
     names = [f"user-{number}" for number in range(_PODS)]
     for number, name in enumerate(names):
         scene.hands.start(name)
-        if number in {60, 120}:
-            running.kill() if number == 120 else running.stop()
+        if number in {25, 50}:
+            running.kill() if number == 50 else running.stop()
             running = start_controller(patience, *short, name=f"replica-{number}")
     wait_until(lambda: len(bound_pods(scene)) == _PODS, 180.0, f"{_PODS} pods bound")
     nodes = bound_pods(scene)

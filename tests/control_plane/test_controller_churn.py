@@ -29,7 +29,7 @@ from tests.control_plane.conftest import Scene
 from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.objects import pod_with, resource_slice
 
-pytestmark = pytest.mark.control_plane
+pytestmark = [pytest.mark.control_plane, pytest.mark.matrix]
 
 MINUTES: Final = float(os.environ.get("GCU_CHURN", "0.2"))
 _LONG: Final = 60.0  # minutes after which a trend is more than noise

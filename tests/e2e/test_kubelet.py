@@ -15,13 +15,12 @@ from tests.e2e.one_card import OneCard
 pytestmark = pytest.mark.cluster
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "sockets",
     [
         pytest.param(f"plugins/{DRIVER}/dra-*.sock", id="the service's"),
-        pytest.param(
-            f"plugins_registry/{DRIVER}-*.sock", id="the registration's", marks=pytest.mark.matrix
-        ),
+        pytest.param(f"plugins_registry/{DRIVER}-*.sock", id="the registration's"),
     ],
 )
 def test_a_socket_that_somebody_removes_is_there_again(
@@ -51,6 +50,7 @@ def test_a_pod_ends_whose_claim_is_gone(driver: Installation, one: OneCard) -> N
     driver.wait_for_rest()
 
 
+@pytest.mark.matrix
 def test_a_card_that_takes_longer_than_the_kubelet_waits(
     driver: Installation, one: OneCard
 ) -> None:

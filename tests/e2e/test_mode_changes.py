@@ -14,6 +14,7 @@ from tests.e2e.one_card import OneCard
 pytestmark = pytest.mark.cluster
 
 
+@pytest.mark.matrix
 def test_a_card_that_somebody_divides_is_left_alone(driver: Installation, one: OneCard) -> None:
     index = str(one.machine.card(one.card).efsmi_index)
 

@@ -18,7 +18,7 @@ from tests.e2e.one_card import OneCard
 from tests.e2e.seen import Seen, look
 from tests.e2e.without_dra import OldInstallation, asking
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.matrix]
 
 
 class Devices(OldInstallation):

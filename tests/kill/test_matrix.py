@@ -29,7 +29,7 @@ from tests.seed import SEED
 pytestmark = pytest.mark.control_plane
 
 _WORKERS = 4  # on two cores: an agent waits for the disk and the API server, and dies
-_WORKERS_BESIDE_OTHERS = 2  # of a sample, which runs while clusters of other tests do
+_WORKERS_BESIDE_OTHERS = 3  # of a sample, which runs while clusters of other tests do
 _MORE = 50
 _EVERY_KIND = {"prepare", "unprepare", "allocate", "release"}
 # They go the ways of those of DRA of that name, which the short run plays.

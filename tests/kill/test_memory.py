@@ -30,7 +30,7 @@ from tests.kill.grants import CARDS, Grant
 from tests.kill.kubelet import Connection
 from tests.kill.node import Node
 
-pytestmark = pytest.mark.control_plane
+pytestmark = [pytest.mark.control_plane, pytest.mark.matrix]
 
 CYCLES: Final = int(os.environ.get("GCU_CYCLES", "400"))
 HELD: Final = 48
