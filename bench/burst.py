@@ -27,7 +27,7 @@ from dra_driver.model.claims.claim import allocation
 from dra_driver.model.names import SCHEDULING_GATE
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import wait_until
-from tests.control_plane.controller_process import ControllerProcess
+from tests.control_plane.controller_process import MeasuredController
 from tests.control_plane.objects import pod_with
 
 NAMESPACE = "default"
@@ -173,7 +173,7 @@ class Bursts:
 
     def _signal(
         self,
-        controller: ControllerProcess | None,
+        controller: MeasuredController | None,
         number: signal.Signals,
         *,
         scheduler: bool = True,
@@ -183,7 +183,7 @@ class Bursts:
         if scheduler:
             self._cluster.processes.get(SCHEDULER).send(number)
 
-    def _cpu(self, controller: ControllerProcess | None) -> dict[str, float]:
+    def _cpu(self, controller: MeasuredController | None) -> dict[str, float]:
         programs = (SCHEDULER, "kube-apiserver", "etcd")
         used = {name: cpu_seconds(self._cluster.processes.get(name).pid) for name in programs}
         if controller is not None:
@@ -191,13 +191,13 @@ class Bursts:
         return used
 
     @contextmanager
-    def _controller(self, scenario: Scenario) -> Iterator[ControllerProcess | None]:
+    def _controller(self, scenario: Scenario) -> Iterator[MeasuredController | None]:
         """Ours, with a lease that outlives the time in which it is stopped."""
         if not scenario.ours:
             yield None
             return
         with TemporaryDirectory() as folder:
-            process = ControllerProcess(
+            process = MeasuredController(
                 self._cluster.kubeconfig,
                 Path(folder) / "log",
                 "--lease-duration=600",
@@ -212,7 +212,7 @@ class Bursts:
                 process.end()
 
 
-def _followed(controller: ControllerProcess | None) -> float | None:
+def _followed(controller: MeasuredController | None) -> float | None:
     if controller is None:
         return None
     _, text = controller.probe("/metrics")

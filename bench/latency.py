@@ -38,7 +38,7 @@ from dra_driver.kube.resources import (
     Resource,
 )
 from tests.cluster.pki import Authority
-from tests.control_plane.controller_process import ControllerProcess
+from tests.control_plane.controller_process import MeasuredController
 from tests.control_plane.objects import pod_with
 
 Object = dict[str, Any]
@@ -178,7 +178,7 @@ def measure(url: str, folder: Path, authority: Authority, flags: list[str]) -> O
         return found
 
     log = folder / "controller.log"
-    controller = ControllerProcess(kubeconfig, log, "--lease-namespace=default", *flags)
+    controller = MeasuredController(kubeconfig, log, "--lease-namespace=default", *flags)
     try:
         controller.wait_for_log("begins")
         before, deadline = cpu_seconds(controller.pid), time.monotonic() + _SECONDS

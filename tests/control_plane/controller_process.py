@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from tests.control_plane.program_process import ProgramProcess
 
+_CHECKOUT: Final = Path(__file__).parents[2]
 MEMORY: Final = {
     "MALLOC_ARENA_MAX": "2",
     "GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=131072",
@@ -35,5 +39,19 @@ class ControllerProcess(ProgramProcess):
             f"--pod-name={name}",
             "--http-port=0",
             *flags,
-            environment=MEMORY,
         )
+
+
+class MeasuredController(ControllerProcess):
+    """One whose start and memory are its own: with an interpreter that nothing was imported into,
+    and the variables of the image."""
+
+    def _begin(self, module: str, flags: Sequence[str]) -> subprocess.Popen[bytes]:
+        with self._log.open("ab") as output:
+            return subprocess.Popen(
+                [sys.executable, "-m", module, *flags],
+                cwd=_CHECKOUT,
+                env={**os.environ, **MEMORY},
+                stdout=output,
+                stderr=output,
+            )

@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
-import sys
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.cluster.processes import is_stopped
 from tests.cluster.waiting import PATIENCE, wait_until
-
-_CHECKOUT = Path(__file__).parents[2]
+from tests.forked.programs import Program, Programs
 
 
 class ProgramProcess:
     """``python -m <module>``, started at once; it logs to the file, and to the end of it where
     there is one already."""
 
-    def __init__(
-        self, module: str, log: Path, *flags: str, environment: Mapping[str, str] = {}
-    ) -> None:
+    def __init__(self, module: str, log: Path, *flags: str) -> None:
         self._log = log
-        with log.open("ab") as output:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", module, *flags],
-                cwd=_CHECKOUT,
-                env={**os.environ, **environment},
-                stdout=output,
-                stderr=output,
-            )
+        self._process = self._begin(module, flags)
+
+    def _begin(self, module: str, flags: Sequence[str]) -> Program | subprocess.Popen[bytes]:
+        return Programs.shared().start(module, flags, self._log)
 
     @property
     def pid(self) -> int:

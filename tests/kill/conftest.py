@@ -16,7 +16,6 @@ from tests.cluster.cluster import Cluster
 from tests.kill.node import Node
 from tests.kill.plugin_node import PluginNode
 from tests.kill.quick_efsmi import QuickEfsmi
-from tests.kill.starter import Starter
 
 
 class NewNode(Protocol):
@@ -35,13 +34,6 @@ def api(control_plane: Cluster) -> Iterator[Client]:
 
 
 @pytest.fixture(scope="session")
-def starter() -> Iterator[Starter]:
-    found = Starter()
-    yield found
-    found.close()
-
-
-@pytest.fixture(scope="session")
 def quick_efsmi(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QuickEfsmi]:
     found = QuickEfsmi(tmp_path_factory.mktemp("efsmi"))
     yield found
@@ -53,7 +45,6 @@ def new_node(
     control_plane: Cluster,
     api: Client,
     namespace: str,
-    starter: Starter,
     short_folder: Path,
 ) -> Iterator[NewNode]:
     """Makes nodes; nothing is left of them afterwards."""
@@ -72,7 +63,6 @@ def new_node(
             api=api,
             namespace=namespace,
             kubeconfig=kubeconfig,
-            starter=starter,
             efsmi=efsmi,
         )
         made.append(node)

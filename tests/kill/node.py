@@ -25,7 +25,7 @@ from tests.kill.grants import CARDS, FOREIGN, Claims, Grant, bystanders
 from tests.kill.kubelet import Kubelet
 from tests.kill.moments import Moment, give_order
 from tests.kill.quick_efsmi import QuickEfsmi
-from tests.kill.starter import AgentProcess, Starter
+from tests.kill.starter import AgentProcess
 
 _START_SECONDS = 60.0
 _NEVER = 86400.0
@@ -50,7 +50,6 @@ class Node:
         api: Client,
         namespace: str,
         kubeconfig: Path,
-        starter: Starter,
         efsmi: QuickEfsmi | None = None,
     ) -> None:
         self.name = name
@@ -60,7 +59,6 @@ class Node:
         self.held: dict[ClaimRef, Grant] = {}
         self.agents: list[AgentProcess] = []
         self.kubeconfig = kubeconfig
-        self._starter = starter
         self._efsmi = efsmi
         self._serial = 0
         self._pods = 0
@@ -106,7 +104,7 @@ class Node:
         name = f"agent-{len(self.agents)}"
         if order is not None:
             give_order(self.root / f"{name}.order", order)
-        self.agents.append(self._starter.start(self.root, name, self.argv(flags)))
+        self.agents.append(AgentProcess(self.root, name, self.argv(flags)))
 
     def argv(self, flags: Mapping[str, object] = NOTHING) -> list[str]:
         """What an agent of this node is started with; a flag that is None is left out."""

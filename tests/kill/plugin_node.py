@@ -29,7 +29,6 @@ from tests.kill.moments import Moment
 from tests.kill.node import NOTHING, Node
 from tests.kill.plugin_kubelet import PluginKubelet
 from tests.kill.quick_efsmi import QuickEfsmi
-from tests.kill.starter import Starter
 from tests.unit.node.ledger_file import read_ledger
 
 _SECONDS = 60.0
@@ -53,7 +52,6 @@ class PluginNode(Node):
         api: Client,
         namespace: str,
         kubeconfig: Path,
-        starter: Starter,
         efsmi: QuickEfsmi | None = None,
     ) -> None:
         super().__init__(
@@ -62,7 +60,6 @@ class PluginNode(Node):
             api=api,
             namespace=namespace,
             kubeconfig=kubeconfig,
-            starter=starter,
             efsmi=efsmi,
         )
         told = {"status": {"nodeInfo": {"kubeletVersion": _KUBELET}}}
