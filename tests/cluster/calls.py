@@ -18,6 +18,7 @@ from urllib.parse import urlencode
 
 import urllib3
 from kubernetes import client, config
+from kubernetes.stream import stream
 
 from tests.cluster.errors import CommandError
 
@@ -58,6 +59,7 @@ _CLUSTER_WIDE: Final = frozenset(
     }
 )
 _APPLY: Final = "application/apply-patch+yaml"
+_EXEC_SECONDS: Final = 120.0
 
 
 class Calls:
@@ -68,6 +70,7 @@ class Calls:
         configuration = client.Configuration()
         config.load_kube_config(str(kubeconfig), client_configuration=configuration)
         self._server = configuration.host
+        self._configuration = configuration
         self._pool: urllib3.PoolManager = client.ApiClient(configuration).rest_client.pool_manager
 
     @staticmethod
@@ -119,6 +122,30 @@ class Calls:
         self._send(
             "PATCH", self._server + path, ("apply", path), fields=fields, body=wanted, kind=_APPLY
         )
+
+    def execute(self, namespace: str, pod: str, container: str, *command: str) -> str:
+        """`kubectl exec`; gives the output. Without a name it is the pod's first container. Raises
+        CommandError, as kubectl's, where the command fails or cannot be started."""
+        # Of its own: the call makes its client one that speaks WebSocket alone.
+        api = client.CoreV1Api(client.ApiClient(self._configuration))
+        wanted = {"container": container} if container else {}
+        try:
+            told = stream(
+                api.connect_get_namespaced_pod_exec,
+                pod,
+                namespace,
+                command=list(command),
+                stdout=True,
+                stderr=True,
+                _preload_content=False,
+                **wanted,
+            )
+            told.run_forever(timeout=_EXEC_SECONDS)
+        except client.ApiException as error:
+            raise CommandError(("exec", pod, *command), 1, str(error.reason)) from error
+        if told.returncode != 0:
+            raise CommandError(("exec", pod, *command), told.returncode or 1, told.read_all())
+        return str(told.read_stdout() or "")
 
     def _send(
         self,

@@ -168,6 +168,11 @@ class Cluster:
         CommandError, with kubectl's words."""
         return self._calls.call(method, path, None if body is None else dict(body))
 
+    def execute(self, namespace: str, pod: str, *command: str, container: str = "") -> str:
+        """Run a command in a pod's container, the first one unless named; gives its output. Raises
+        CommandError."""
+        return self._calls.execute(namespace, pod, container, *command)
+
     def end_pod(self, namespace: str, name: str) -> None:
         """Delete the pod at once, where no kubelet would confirm its end. Raises CommandError."""
         path = f"/api/v1/namespaces/{namespace}/pods/{name}"

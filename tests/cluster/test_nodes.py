@@ -7,7 +7,7 @@ import pytest
 from tests.cluster.cluster import Cluster
 from tests.cluster.errors import CommandError
 from tests.cluster.waiting import PATIENCE, wait_until
-from tests.cluster.workloads import execute, pod, wait_for_pods
+from tests.cluster.workloads import pod, wait_for_pods
 
 pytestmark = pytest.mark.cluster
 
@@ -44,7 +44,7 @@ def test_both_nodes_run_pods_that_reach_each_other(
     for caller in pods:
         for called in pods:
             url = f"http://{addresses[called]}:8080/"
-            answer = execute(cluster, namespace, caller, *_FETCH, url)
+            answer = cluster.execute(namespace, caller, *_FETCH, url)
             assert answer.strip() == called, f"{caller} called {called}"
 
 
@@ -53,7 +53,7 @@ def test_pods_reach_a_service(cluster: Cluster, namespace: str, pods: tuple[str,
     service = cluster.get("service", pods[1], "--namespace", namespace)["spec"]["clusterIP"]
 
     def answer() -> bool:
-        found = execute(cluster, namespace, pods[0], *_FETCH, f"http://{service}:8080/")
+        found = cluster.execute(namespace, pods[0], *_FETCH, f"http://{service}:8080/")
         return found.strip() == pods[1]
 
     # kube-proxy hears of the endpoint a moment after the pod is ready.
@@ -65,16 +65,16 @@ def test_in_cluster_client_reaches_the_api_server(
 ) -> None:
     kubectl = str((cluster.programs / "kubectl").resolve().parent / "kubectl")
     for name in pods:
-        address = execute(cluster, namespace, name, "sh", "-c", "echo $KUBERNETES_SERVICE_HOST")
+        address = cluster.execute(namespace, name, "sh", "-c", "echo $KUBERNETES_SERVICE_HOST")
         assert address.strip() == "10.96.0.1"
-        who = execute(cluster, namespace, name, kubectl, "auth", "whoami")
+        who = cluster.execute(namespace, name, kubectl, "auth", "whoami")
         assert f"system:serviceaccount:{namespace}:default" in who
 
 
 def test_logs_and_exec(cluster: Cluster, namespace: str, pods: tuple[str, ...]) -> None:
     for name in pods:
         assert cluster.kubectl("logs", name, "--namespace", namespace) == "serving\n"
-        assert execute(cluster, namespace, name, "hostname").strip() == name
+        assert cluster.execute(namespace, name, "hostname").strip() == name
 
 
 def test_kubelet_restart_keeps_the_pods(
@@ -88,7 +88,7 @@ def test_kubelet_restart_keeps_the_pods(
     cluster.wait_ready()
     # A new kubelet is ready before it has heard of its pods.
     answer = wait_until(
-        lambda: execute(cluster, namespace, pods[0], "hostname"),
+        lambda: cluster.execute(namespace, pods[0], "hostname"),
         PATIENCE,
         f"exec in {pods[0]}",
         retry_on=(CommandError,),

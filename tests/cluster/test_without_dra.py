@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cluster.cluster import Cluster
-from tests.cluster.workloads import execute, pod, wait_for_pods
+from tests.cluster.workloads import pod, wait_for_pods
 
 pytestmark = pytest.mark.cluster
 
@@ -30,8 +30,8 @@ def test_a_plain_pod_runs_on_each_node(old_cluster: Cluster, namespace: str) -> 
     old_cluster.apply(*(pod(name, namespace, nodeName=name) for name in names))
     wait_for_pods(old_cluster, namespace, *names)
     for name in names:
-        assert execute(old_cluster, namespace, name, "hostname").strip() == name
-        address = execute(old_cluster, namespace, name, "sh", "-c", "echo $KUBERNETES_SERVICE_HOST")
+        assert old_cluster.execute(namespace, name, "hostname").strip() == name
+        address = old_cluster.execute(namespace, name, "sh", "-c", "echo $KUBERNETES_SERVICE_HOST")
         assert address.strip() == "10.96.0.1"
 
 
@@ -45,5 +45,5 @@ def test_a_service_is_reached(old_cluster: Cluster, namespace: str) -> None:
     caller["spec"]["containers"][0]["volumeMounts"] = [mount]
     old_cluster.apply(caller)
     wait_for_pods(old_cluster, namespace, "caller")
-    said = execute(old_cluster, namespace, "caller", str(kubectl), "auth", "whoami")
+    said = old_cluster.execute(namespace, "caller", str(kubectl), "auth", "whoami")
     assert f"system:serviceaccount:{namespace}:default" in said

@@ -112,8 +112,3 @@ def why_unscheduled(pod: dict[str, Any]) -> str:
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             return str(condition.get("message", ""))
     return ""
-
-
-def execute(cluster: Cluster, namespace: str, pod: str, *command: str) -> str:
-    """Run a command in a pod and give its output. Raises CommandError."""
-    return cluster.kubectl("exec", "--namespace", namespace, pod, "--", *command)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from dra_driver.model.claims.claim import Result, results
@@ -48,11 +49,9 @@ class Grant:
 
 def look(installation: Installation, namespace: str, pod: str, container: str) -> Seen:
     """What a container sees. Raises CommandError and WaitTimeout."""
-    inside = (f"--namespace={namespace}", pod, f"--container={container}", "--", "sh", "-c", _LOOK)
+    run = partial(installation.cluster.execute, namespace, pod, container=container)
     # A kubelet that has just started may end the stream before the output.
-    output = wait_until(
-        lambda: installation.cluster.kubectl("exec", *inside), PATIENCE, f"output of {pod}"
-    )
+    output = wait_until(lambda: run("sh", "-c", _LOOK), PATIENCE, f"output of {pod}")
     visible, tops, *nodes = output.splitlines()
     matches = [_CARD_NODE.fullmatch(line) for line in nodes]
     return Seen(

@@ -17,7 +17,7 @@ from dra_driver.model.names import (
     ENV_VISIBLE_DEVICES,
 )
 from tests.cluster.waiting import PATIENCE, wait_until
-from tests.cluster.workloads import execute, wait_for_pods
+from tests.cluster.workloads import wait_for_pods
 from tests.e2e.card_health import set_health, tainted
 from tests.e2e.events import wait_for_note
 from tests.e2e.installation import CARDS, CHECKOUT, Installation
@@ -64,7 +64,7 @@ def deployment_with_shm(driver: Installation, pods: Pods) -> None:
     held = {(pod["spec"]["nodeName"], card) for pod in pods.values() for card in cards(driver, pod)}
     assert len(held) == 2
     name, pod = next(iter(pods.items()))
-    mounts = execute(driver.cluster, pod["metadata"]["namespace"], name, "cat", "/proc/mounts")
+    mounts = driver.cluster.execute(pod["metadata"]["namespace"], name, "cat", "/proc/mounts")
     [shm] = [line for line in mounts.splitlines() if " /dev/shm " in line]
     assert f"size={8 << 20}k" in shm
 
@@ -82,7 +82,7 @@ def collective_communication(driver: Installation, pods: Pods) -> None:
     pod = pods["collective-communication"]
     assert len(cards(driver, pod)) == 2
     namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
-    status = execute(driver.cluster, namespace, name, "cat", "/proc/1/status", "/proc/mounts")
+    status = driver.cluster.execute(namespace, name, "cat", "/proc/1/status", "/proc/mounts")
     [effective] = [line.split()[1] for line in status.splitlines() if line.startswith("CapEff:")]
     assert int(effective, 16) >> _CAP_IPC_LOCK & 1
     assert [

@@ -16,7 +16,7 @@ from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
 from tests.cluster.versions import chosen_without_dra
 from tests.cluster.waiting import PATIENCE, wait_until
-from tests.cluster.workloads import execute, wait_for_pods
+from tests.cluster.workloads import wait_for_pods
 from tests.e2e.by_limits import SHARED
 from tests.e2e.seen import look
 from tests.e2e.without_dra import OldInstallation, asking
@@ -80,7 +80,7 @@ def namespace(driver: OldInstallation, request: pytest.FixtureRequest) -> Iterat
 
 def cpus(driver: OldInstallation, namespace: str, pod: str) -> set[int]:
     """On which processors the pod may run."""
-    text = execute(driver.cluster, namespace, pod, "grep", "Cpus_allowed_list", "/proc/self/status")
+    text = driver.cluster.execute(namespace, pod, "grep", "Cpus_allowed_list", "/proc/self/status")
     found: set[int] = set()
     for part in text.split()[-1].split(","):
         first, _, last = part.partition("-")
@@ -90,12 +90,12 @@ def cpus(driver: OldInstallation, namespace: str, pod: str) -> set[int]:
 
 def opened(driver: OldInstallation, namespace: str, pod: str, node: str) -> str:
     """What a container says that opens a device node."""
-    return execute(driver.cluster, namespace, pod, "sh", "-c", f"cat {node} 2>&1; true")
+    return driver.cluster.execute(namespace, pod, "sh", "-c", f"cat {node} 2>&1; true")
 
 
 def make_a_closed_one(driver: OldInstallation, namespace: str, pod: str) -> None:
     """A node like those of cards, but of a card that is none: made by the pod itself."""
-    execute(driver.cluster, namespace, pod, "mknod", "/tmp/closed", "c", f"{_MAJOR}", "200")
+    driver.cluster.execute(namespace, pod, "mknod", "/tmp/closed", "c", f"{_MAJOR}", "200")
 
 
 def assert_opens(driver: OldInstallation, namespace: str, pod: str) -> None:
@@ -137,5 +137,5 @@ def test_devices_stay_open_when_cpus_change(driver: OldInstallation, namespace: 
 def test_the_kubelet_is_known_to_give_cpus_alone(driver: OldInstallation) -> None:
     """What an agent asks at its start, asked in its pod (docs/adr/0033)."""
     agent = driver.agent_pod(min(driver.machines))
-    answer = execute(driver.cluster, DRIVER_NAMESPACE, agent, "python3", "-c", _ASK_THE_KUBELET)
+    answer = driver.cluster.execute(DRIVER_NAMESPACE, agent, "python3", "-c", _ASK_THE_KUBELET)
     assert answer.strip() == "True"
