@@ -10,6 +10,7 @@ import json
 import re
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -140,12 +141,13 @@ class Calls:
                 _preload_content=False,
                 **wanted,
             )
-            told.run_forever(timeout=_EXEC_SECONDS)
         except client.ApiException as error:
             raise CommandError(("exec", pod, *command), 1, str(error.reason)) from error
-        if told.returncode != 0:
-            raise CommandError(("exec", pod, *command), told.returncode or 1, told.read_all())
-        return str(told.read_stdout() or "")
+        with closing(told):
+            told.run_forever(timeout=_EXEC_SECONDS)
+            if told.returncode != 0:
+                raise CommandError(("exec", pod, *command), told.returncode or 1, told.read_all())
+            return str(told.read_stdout() or "")
 
     def _send(
         self,
