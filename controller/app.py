@@ -60,7 +60,7 @@ from dra_driver.kube.resources import (
     RESOURCE_SLICES,
     Resource,
 )
-from dra_driver.kube.watch import Handler, Reflector
+from dra_driver.kube.watch import Reflector, WatchHandler
 from dra_driver.model.names import DRIVER, LABEL_MADE_FOR_LIMITS
 from dra_driver.selector.allowance import Allowance
 from dra_driver.selector.selector import Selectors
@@ -235,7 +235,7 @@ class Controller:
     def _reflector(
         self, api: Api, resource: Resource, known: Mapping[Resource, Decoder]
     ) -> Reflector:
-        handler: Handler = ResourceEventHandler(self._events, resource)
+        handler: WatchHandler = ResourceEventHandler(self._events, resource)
         if resource is NODES:
             handler = self._housekeeping.follow_nodes(handler)
         if resource is PODS:

@@ -29,7 +29,7 @@ _PROMISE: Final = 10.0  # longer than a release and the allocation after it take
 
 
 @dataclass(slots=True)
-class _Unit:
+class _UnitState:
     backoff: Backoff | None = None  # from the first pause on
     paused_until: float = 0.0
     until_tried: bool = False
@@ -58,7 +58,7 @@ class BindClock:
         self._longest_pause = longest_pause
         self._draw = draw
         self._bindings: deque[tuple[float, float]] = deque(maxlen=_SAMPLES)
-        self._units: dict[str, _Unit] = {}
+        self._units: dict[str, _UnitState] = {}
         self._promised: dict[str, float] = {}  # until when, by the UIDs of pods
 
     def record_binding(self, seconds: float, now: float) -> None:
@@ -163,5 +163,5 @@ class BindClock:
         self._units.pop(unit, None)
         self._promised.pop(unit, None)
 
-    def _unit(self, unit: str) -> _Unit:
-        return self._units.setdefault(unit, _Unit())
+    def _unit(self, unit: str) -> _UnitState:
+        return self._units.setdefault(unit, _UnitState())

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from controller.allocator.claim_request import MOST_RESULTS, ClaimRequest, ExactRequest
 from controller.allocator.device_request import DeviceRequest, Shortfall
 from controller.allocator.nodes.node_set import NodeCounter, NodeSet, numbers
-from controller.allocator.nodes.signature import CardFit, CardSignature, Verdict
+from controller.allocator.nodes.signature import CardFit, CardSignature, Feasibility
 from controller.allocator.state import SignatureIndex, State
 from dra_driver.model.claims.measures import CORES
 from dra_driver.model.names import (
@@ -228,7 +228,7 @@ def _shortfalls(exact: ExactRequest, found: Diagnosis) -> Iterator[str]:
             each.most for each in found.shortfalls if each.name == name and each.most is not None
         ]
         most = max(known, key=lambda amount: amount.value, default=None)
-        if found.words[Verdict.TOO_SMALL] < found.words.total():
+        if found.words[Feasibility.TOO_SMALL] < found.words.total():
             has = "none" if most is None else f"at most {most.text}"
             yield f"{asked}a {noun} that is too small has {has}"
         elif most is None:
@@ -264,12 +264,12 @@ def _plural(count: int, noun: str) -> str:
 
 
 def _card_words(device_request: DeviceRequest, card: CardSignature, fit: CardFit) -> CardWords:
-    verdicts = {index: card.verdict(device_request, index) for index in fit.selected}
-    small = [index for index, verdict in verdicts.items() if verdict is Verdict.TOO_SMALL]
+    results = {index: card.feasibility(device_request, index) for index in fit.selected}
+    small = [index for index, result in results.items() if result is Feasibility.TOO_SMALL]
     return CardWords(
         tuple(
-            (_word(verdict, device_request, card, index), card.kinds[index].text(ATTR_TYPE))
-            for index, verdict in verdicts.items()
+            (_word(result, device_request, card, index), card.kinds[index].text(ATTR_TYPE))
+            for index, result in results.items()
         ),
         tuple(chain.from_iterable(device_request.shortfalls(card.kinds[index]) for index in small)),
         len(fit.free),
@@ -278,14 +278,16 @@ def _card_words(device_request: DeviceRequest, card: CardSignature, fit: CardFit
     )
 
 
-def _word(verdict: Verdict, device_request: DeviceRequest, card: CardSignature, index: int) -> str:
-    if verdict is Verdict.EXCLUDED:
+def _word(
+    result: Feasibility, device_request: DeviceRequest, card: CardSignature, index: int
+) -> str:
+    if result is Feasibility.EXCLUDED:
         return _MODES.get(card.holder(index), "whose card is held")
-    if verdict not in {Verdict.FULL, Verdict.TAINTED}:
-        return str(verdict)
+    if result not in {Feasibility.FULL, Feasibility.TAINTED}:
+        return str(result)
     capacity_fit, use = device_request.capacity_fit(card.kinds[index]), card.uses[index]
     assert capacity_fit is not None  # or it would be too small
-    if verdict is Verdict.TAINTED:
+    if result is Feasibility.TAINTED:
         if any(taint.key == TAINT_UNHEALTHY for taint in capacity_fit.taints):
             return "unhealthy"
         first = capacity_fit.taints[0]

@@ -7,16 +7,16 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from controller.allocator.device_request import DeviceRequest
-from controller.allocator.nodes.node_info import Card
+from controller.allocator.nodes.node_info import CardDevices
 from controller.allocator.nodes.node_set import NodeSet, numbers
-from controller.allocator.nodes.signature import Verdict
+from controller.allocator.nodes.signature import Feasibility
 from controller.allocator.state import State
 from controller.allocator.taints import Taint
 from dra_driver.model.claims.claim import Object, reserved_for
 from dra_driver.model.names import TAINT_UNHEALTHY
 from kubectl_gcu.inventory.problem_pages import PAGES as PAGES_BY_TAINT
 
-_TAINTED: Final = f"{Verdict.TAINTED} "
+_TAINTED: Final = f"{Feasibility.TAINTED} "
 # What only a person, or time, ends; by the words of controller/allocator/diagnosis.py.
 PAGES: Final = {
     "unhealthy": PAGES_BY_TAINT[TAINT_UNHEALTHY],
@@ -27,7 +27,7 @@ PAGES: Final = {
 def when_all_claims_ended(counts: Iterable[Counter[str]]) -> str:
     """`counts` has for each request how many cards would be free, too small, unhealthy, …"""
     counts = list(counts)
-    lacking = [each for each in counts if not each[Verdict.FREE]] or counts
+    lacking = [each for each in counts if not each[Feasibility.FREE]] or counts
     if not all(each.total() for each in lacking):
         return (
             "the end of all claims would not help: correct the DeviceClass or the selectors of the "
@@ -71,17 +71,17 @@ def tainted_cards(
     return tuple(dict.fromkeys(texts))
 
 
-def _taints(state: State, asked: DeviceRequest, card: Card) -> Collection[Taint]:
+def _taints(state: State, asked: DeviceRequest, card: CardDevices) -> Collection[Taint]:
     fit = card.signature.fit_of(asked, card.devices, state.selectors)
     found: dict[Taint, None] = {}
     for index in fit.selected:
         capacity_fit = asked.capacity_fit(card.kinds[index])
-        if capacity_fit and card.signature.verdict(asked, index) is Verdict.TAINTED:
+        if capacity_fit and card.signature.feasibility(asked, index) is Feasibility.TAINTED:
             found |= dict.fromkeys(capacity_fit.taints)
     return found
 
 
-def _name(card: Card) -> str:
+def _name(card: CardDevices) -> str:
     device = card.devices[0]
     return f"card {device.card[1]}" if device.card else f"device {device.id.name}"
 
