@@ -189,13 +189,13 @@ class Worker(Background):
     def _changes_by(self, done: WriteDone) -> Iterator[Changed]:
         """What the server answered is an event like those of the watches."""
         command, answer = done.command, done.answer
-        found = [(RESOURCE_CLAIMS, Change.MODIFIED, each) for each in answer.claims]
+        changes = [(RESOURCE_CLAIMS, Change.MODIFIED, claim) for claim in answer.claims]
         if answer.pod is not None:
-            found.append((PODS, Change.MODIFIED, answer.pod))
+            changes.append((PODS, Change.MODIFIED, answer.pod))
         elif answer.pod_changed and command.pod is not None:
-            found.append((PODS, Change.DELETED, command.pod))
-        for each in found:
-            changed = self._cache.apply(*each)
+            changes.append((PODS, Change.DELETED, command.pod))
+        for change in changes:
+            changed = self._cache.apply(*change)
             if changed is not None:
                 yield changed
 

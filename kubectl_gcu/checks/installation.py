@@ -111,11 +111,12 @@ def read_installation(api: Api, namespace: str, *, with_templates: bool = False)
     """`with_templates`: also ResourceClaimTemplates. Raises KubeError where the server does not
     answer."""
     version = api.server_version()
-    found = Installation(read_cluster(api, namespace), version)
+    state = read_cluster(api, namespace)
+    controllers = Installation(state, version).pods("controller")
     unread: list[str] = []
     leases = {
         where: lease
-        for where in sorted({pod["metadata"]["namespace"] for pod in found.pods("controller")})
+        for where in sorted({pod["metadata"]["namespace"] for pod in controllers})
         for lease in _lease(api, where, unread)
     }
     kinds = {**_OTHERS, **({RESOURCE_CLAIM_TEMPLATES: _TEMPLATES} if with_templates else {})}
@@ -126,7 +127,7 @@ def read_installation(api: Api, namespace: str, *, with_templates: bool = False)
         for items in _objects(api, resource, kind, unread)
     }
     events = tuple(_reports(api, unread))
-    return Installation(found.state, version, leases, objects, events, tuple(unread))
+    return Installation(state, version, leases, objects, events, tuple(unread))
 
 
 def _lease(api: Api, namespace: str, unread: list[str]) -> Iterator[Object | None]:

@@ -194,17 +194,21 @@ def _before(
         for each in objects[RESOURCE_CLAIMS]
     }
     waiting: list[tuple[Object, dict[str, Object]]] = []
-    for each in sorted(objects[PODS], key=pods.urgency):
-        if pods.urgency(each) >= pods.urgency(pod) or pods.node_name(each) or pods.is_aside(each):
+    for other in sorted(objects[PODS], key=pods.urgency):
+        if (
+            pods.urgency(other) >= pods.urgency(pod)
+            or pods.node_name(other)
+            or pods.is_aside(other)
+        ):
             continue
-        namespace = each["metadata"]["namespace"]
+        namespace = other["metadata"]["namespace"]
         its = {
             reference: claims[namespace, name]
-            for reference, name in claim_names(each).items()
+            for reference, name in claim_names(other).items()
             if name and (namespace, name) in claims
         }
         if any(allocation(claim) is None and allocator.serves(claim) for claim in its.values()):
-            waiting.append((each, its))
+            waiting.append((other, its))
     return tuple(
         f"{each['metadata']['namespace']}/{each['metadata']['name']}"
         for each in allocator.servable(waiting)
