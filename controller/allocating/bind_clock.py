@@ -88,15 +88,15 @@ class BindClock:
         from `first` seconds. With `until_tried` no scheduler has come to it: the pause ends when
         its `condition` changes. `node_failed`: it could not be bound where it was. Returns the
         seconds."""
-        found = self._unit(unit)
-        if found.backoff is None:
+        state = self._unit(unit)
+        if state.backoff is None:
             first = self._first_pause if first is None else first
             longest = max(first, self._longest_pause)
-            found.backoff = Backoff(first=first, longest=longest, draw=self._draw)
-        seconds = found.backoff.next()
-        found.paused_until = now + seconds
-        found.until_tried, found.condition = until_tried, condition
-        found.node_failed = node_failed
+            state.backoff = Backoff(first=first, longest=longest, draw=self._draw)
+        seconds = state.backoff.next()
+        state.paused_until = now + seconds
+        state.until_tried, state.condition = until_tried, condition
+        state.node_failed = node_failed
         return seconds
 
     def paused_until(self, unit: str, condition: Condition) -> float:

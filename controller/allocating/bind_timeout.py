@@ -191,9 +191,9 @@ class BindTimeout:
             self._clock.begin_handover(unit.uid, handover.heir, handover.pod, now)
             next_step = f"They are released for {pods.key_of(other)}, which waits. {next_step}"
         why = self._why_unbound(pod)
-        for each in unit.pods:
-            if claims := held[uid_of(each)]:
-                key = pods.key_of(each)
+        for member in unit.pods:
+            if claims := held[uid_of(member)]:
+                key = pods.key_of(member)
                 story = f"{key} held {_devices(claims)} for {now - since:.0f} s and was not bound"
                 note = f"{story}, because {why}. {next_step}"
                 self._deallocator.release(key, claims, why, note, handover)

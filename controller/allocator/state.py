@@ -157,13 +157,13 @@ class State:
     def index(self, kind: Callable[[_Query], _Index], query: _Query) -> _Index:
         """The one index `kind(query)`, up to date. Raises AllowanceSpent; the next call goes on."""
         known = self._indexes.pop((kind, query), None)
-        found = kind(query) if known is None else cast("_Index", known)
-        self._indexes[kind, query] = found
+        index = kind(query) if known is None else cast("_Index", known)
+        self._indexes[kind, query] = index
         most = min(_MOST_INDEXES, MOST_EXAMINED // (len(self.fleet.with_cards) or 1))
         while len(self._indexes) > max(1, most):
             self._indexes.popitem(last=False)
-        found.update(self.fleet, self.selectors)
-        return found
+        index.update(self.fleet, self.selectors)
+        return index
 
     def searched(self, shape: Hashable) -> SearchedNodes:
         """What is known of claims of the shape."""

@@ -41,18 +41,14 @@ class Observer:
         if key.subject is Subject.TEMPLATE:
             self._templates.reconcile(key)
             return
-        found = context.cache.get(key)
+        obj = context.cache.get(key)
         if key.subject is Subject.CLAIM:
-            self._check_claim(key, found)
+            self._check_claim(key, obj)
         elif self._nominator is not None:
             self._nominator.reconcile(key)
-        elif (
-            found is not None
-            and pods.has_our_gate(found)
-            and not context.dispatcher.in_flight(found)
-        ):
+        elif obj is not None and pods.has_our_gate(obj) and not context.dispatcher.in_flight(obj):
             # Nothing else removes it, and kube-scheduler allocates nothing for a gated pod.
-            context.dispatcher.dispatch(LiftGate(key=key, pod=found))
+            context.dispatcher.dispatch(LiftGate(key=key, pod=obj))
 
     def on_change(self, changed: Changed, now: float) -> None:
         """Nothing is recorded of claims: kube-scheduler decides when to allocate them."""

@@ -46,10 +46,10 @@ def observe_cluster(api: Api, pod: Object) -> ObservedCluster:
 
 def objects_to_decide(api: Api) -> tuple[dict[Resource, tuple[Object, ...]], str]:
     """All that the allocator reads, or nothing; and what is not there, or the user may not read."""
-    found: dict[Resource, tuple[Object, ...]] = {}
+    objects: dict[Resource, tuple[Object, ...]] = {}
     for resource in _READ:
         try:
-            found[resource] = tuple(api.list(resource).items)
+            objects[resource] = tuple(api.list(resource).items)
         except NotFound:
             return {}, f"the API server has no {resource.plural} of {resource.api_version}"
         except Forbidden:
@@ -58,7 +58,7 @@ def objects_to_decide(api: Api) -> tuple[dict[Resource, tuple[Object, ...]], str
                 "of the controller's last event"
             )
     rules, missing = taint_rules(api)
-    return found | {DEVICE_TAINT_RULES: rules}, missing
+    return objects | {DEVICE_TAINT_RULES: rules}, missing
 
 
 def _volumes_of(api: Api, pod: Object) -> tuple[Sequence[Object], str]:

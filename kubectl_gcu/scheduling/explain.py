@@ -53,9 +53,9 @@ def _serves_claims(api: Api) -> bool:
     if (version.major, version.minor) < OLDEST:
         return False
     try:
-        found = api.list(DEVICE_CLASSES).items
+        classes = api.list(DEVICE_CLASSES).items
     except NotFound:  # DRA can be switched off
         return False
     except Forbidden:
         return True
-    return any(each["metadata"]["name"] == CLASS_WHOLE for each in found)
+    return any(device_class["metadata"]["name"] == CLASS_WHOLE for device_class in classes)
