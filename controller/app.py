@@ -11,6 +11,11 @@ from datetime import UTC, datetime
 from prometheus_client import CollectorRegistry
 
 from controller import metric_specs as specs
+from controller.allocating.claim_writer import ClaimWriter
+from controller.allocating.clocks import Clocks
+from controller.allocating.committer import AllocationCommitter
+from controller.allocating.fence_previous_leader import PreviousLeaderFence
+from controller.allocating.reconciler import Reconciler
 from controller.allocator.packing.policy import Policy, SchedulerPolicy
 from controller.cache.cache import WATCHED, ClusterCache
 from controller.filter.node_filter import NodeFilter
@@ -22,20 +27,17 @@ from controller.leaderelection.leader import LeaderElector, LeaseTimes
 from controller.nominate.metrics import NominationMetrics
 from controller.nominate.nominator import Nominator
 from controller.placer.placer import Placer
-from controller.queue.backoff import BackoffState, KeyBackoff
-from controller.queue.bind_clock import BindClock
+from controller.queue.backoff import KeyBackoff
 from controller.queue.event_queue import EventQueue, ResourceEventHandler
 from controller.queue.fair_queue import Namespaces, StepLimiter
 from controller.queue.queueing_hints import QueueingHints
 from controller.queue.scheduling_queue import SchedulingQueue
 from controller.queue.starvation_guard import StarvationGuard
-from controller.reconcile.committer import AllocationCommitter
 from controller.reconcile.context import Context
 from controller.reconcile.faults import FaultIsolator
-from controller.reconcile.fence_previous_leader import PreviousLeaderFence
+from controller.reconcile.key_reconciler import KeyReconciler
 from controller.reconcile.observer import Observer
 from controller.reconcile.pod_start import PodStartRecorder
-from controller.reconcile.reconciler import Reconciler
 from controller.reconcile.reporter import Reporter
 from controller.reconcile.waiting_line import WaitingLine
 from controller.reconcile.worker import Worker
@@ -58,7 +60,7 @@ from dra_driver.kube.resources import (
     RESOURCE_SLICES,
     Resource,
 )
-from dra_driver.kube.watch import Handler, Reflector
+from dra_driver.kube.watch import Reflector, WatchHandler
 from dra_driver.model.names import DRIVER, LABEL_MADE_FOR_LIMITS
 from dra_driver.selector.allowance import Allowance
 from dra_driver.selector.selector import Selectors
@@ -122,21 +124,9 @@ def new_worker(
         clock=clock,
     )
     reporter.observe(queue, faults)
-    writer = Writer(api, fence, api.server_version)
+    writer = ClaimWriter(api, fence, Writer(api, fence, api.server_version))
     dispatcher = WriteDispatcher(pool, writer, events.put, limit=settings.writes_in_flight)
-    backoff = BackoffState(
-        quiet_time=settings.quiet_time,
-        first_retry=settings.node_retry,
-        longest_retry=settings.node_retry_longest,
-        draw=draw,
-    )
-    bind_clock = BindClock(
-        patience=settings.scheduling_patience,
-        first_pause=settings.node_retry,
-        longest_pause=settings.node_retry_longest,
-        draw=draw,
-    )
-    context = Context(settings, cache, dispatcher, backoff, bind_clock, queue, reporter, clock)
+    context = Context(settings, cache, dispatcher, queue, reporter, clock)
     placer = Placer(
         cache,
         node_filter,
@@ -150,15 +140,21 @@ def new_worker(
         if settings.names_nodes
         else None
     )
+    reconciler: KeyReconciler
+    if by_scheduler:
+        reconciler = Observer(context, nominator)
+    else:
+        clocks = Clocks.of(settings, draw)
+        committer = AllocationCommitter(context, clocks, now)
+        reconciler = Reconciler(context, clocks, placer, line, committer)
+    previous_leader = PreviousLeaderFence(
+        api, pool, writer, fence, events, cache, faults.isolate, clock
+    )
     worker = Worker(
         context,
         events=events,
-        reconciler=Observer(context, nominator)
-        if by_scheduler
-        else Reconciler(context, placer, line, AllocationCommitter(context, now)),
-        previous_leader=PreviousLeaderFence(
-            api, pool, writer, fence, events, cache, faults.isolate, clock
-        ),
+        reconciler=reconciler,
+        begin_term=previous_leader.run,
         fence=fence,
         steps=steps,
         faults=faults,
@@ -239,7 +235,7 @@ class Controller:
     def _reflector(
         self, api: Api, resource: Resource, known: Mapping[Resource, Decoder]
     ) -> Reflector:
-        handler: Handler = ResourceEventHandler(self._events, resource)
+        handler: WatchHandler = ResourceEventHandler(self._events, resource)
         if resource is NODES:
             handler = self._housekeeping.follow_nodes(handler)
         if resource is PODS:

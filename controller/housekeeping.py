@@ -20,7 +20,7 @@ from controller.slice_cleaner import SliceCleaner
 from controller.unclaimed_pods import UnclaimedPods
 from dra_driver.kube.api import Api
 from dra_driver.kube.events import Recorder
-from dra_driver.kube.watch import Handler
+from dra_driver.kube.watch import WatchHandler
 from dra_driver.telemetry.program import Deadline
 from dra_driver.util.background import Background
 
@@ -73,11 +73,11 @@ class Housekeeping:
                 clock=clock,
             )
 
-    def follow_nodes(self, handler: Handler) -> Handler:
+    def follow_nodes(self, handler: WatchHandler) -> WatchHandler:
         """A handler for the watch of nodes, which hands on to `handler`."""
         return handler if self._foreign is None else Tee(self._foreign, handler)
 
-    def follow_pods(self, handler: Handler) -> Handler:
+    def follow_pods(self, handler: WatchHandler) -> WatchHandler:
         """The same for the watch of pods."""
         return Tee(handler, self._unclaimed)
 

@@ -84,8 +84,8 @@ class ControllerSettings(Settings):
     )
     allocator: Literal["controller", "scheduler"] = Field(
         "controller",
-        description="What allocates: this controller, or kube-scheduler; then the controller only "
-        "reports what is allocated twice.",
+        description="What allocates claims: the driver's controller, or kube-scheduler (1.36.3 or "
+        "newer).",
     )
     nomination: bool = Field(
         True,
@@ -95,13 +95,13 @@ class ControllerSettings(Settings):
     nomination_limit: int = Field(
         500,
         ge=1,
-        description="Most pods whose node is named, and that kube-scheduler has not judged yet.",
+        description="Most pods whose node is named at a time, until they are bound or refused.",
     )
     nomination_waiting: int = Field(
         20,
         ge=0,
-        description="Most waiting pods without room whose gate is lifted nevertheless, for "
-        "autoscalers and preemption.",
+        description="Most waiting pods for which there is no room, and that kube-scheduler sees "
+        "nevertheless: autoscalers and preemption act on pods that it refuses.",
     )
     ignored_claim_fields: str = Field(
         "",
@@ -157,16 +157,18 @@ class ControllerSettings(Settings):
     lease_retry: float = Field(2.0, gt=0, description="Seconds between two renewals.")
     pack_nodes: Packing = Field(
         Packing.BINPACK,
-        description="Which node is preferred: the fullest that fits, or the emptiest.",
+        description="Which node is preferred: the fullest that fits (binpack), or the emptiest "
+        "(spread).",
     )
     pack_cards: Packing = Field(
         Packing.BINPACK,
-        description="Which card of a node is preferred: the fullest that fits, or the emptiest.",
+        description="Which card of a node is preferred: the fullest that fits (binpack), or the "
+        "emptiest (spread).",
     )
     quiet_time: float = Field(
         5.0,
         ge=0,
-        description="Seconds that a claim is left alone after its allocation was taken away.",
+        description="Seconds for which a claim is left alone after its allocation was cleared.",
     )
     scheduling_patience: float = Field(
         30.0,
@@ -181,7 +183,8 @@ class ControllerSettings(Settings):
     node_retry: float = Field(
         30.0,
         gt=0,
-        description="Seconds until a node that the scheduler refused is tried again; doubles.",
+        description="Seconds until a node that kube-scheduler refused is tried again; doubles "
+        "each time.",
     )
     node_retry_longest: float = Field(
         600.0, gt=0, description="Most seconds until a refused node is tried again."
@@ -190,16 +193,16 @@ class ControllerSettings(Settings):
     template_retention: float = Field(
         600.0,
         ge=0,
-        description="Seconds that a claim template made for limits outlives the last pod that "
-        "names it.",
+        description="Seconds for which a claim template made for limits is kept after the last pod "
+        "that names it has ended.",
     )
     fairness_patience: float = Field(
         300.0,
         gt=0,
-        description="Seconds after which a node is reserved for the pod that is first in line.",
+        description="Seconds after which a node is reserved for the first pod in the queue.",
     )
     writes_in_flight: int = Field(
-        32, ge=1, le=64, description="Most writes to the API server at the same time."
+        32, ge=1, le=64, description="Most writes to the API server at a time."
     )
 
     @property

@@ -95,9 +95,9 @@ class SliceCleaner(Background):
     def _delete(self, node: str) -> None:
         for index in itertools.count():
             name = hidden_name(node, index)
-            found = self._api.list(RESOURCE_SLICES, field_selector=f"metadata.name={name}").items
-            if not found or not self._fence.is_open():
+            slices = self._api.list(RESOURCE_SLICES, field_selector=f"metadata.name={name}").items
+            if not slices or not self._fence.is_open():
                 return
             logger.info("deleting ResourceSlice %s: no agent runs on its node", name)
             with suppress(NotFound):
-                self._api.delete(RESOURCE_SLICES, name, uid=found[0]["metadata"]["uid"])
+                self._api.delete(RESOURCE_SLICES, name, uid=slices[0]["metadata"]["uid"])

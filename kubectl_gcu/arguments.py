@@ -14,17 +14,17 @@ _FORMS: Final = ("table", "json", "yaml")
 
 def parser() -> argparse.ArgumentParser:
     """`command` of what it parses is the name of the command."""
-    found = argparse.ArgumentParser(
+    root = argparse.ArgumentParser(
         prog="kubectl gcu",
         description="Shows the GCUs of a cluster, and why pods wait for them. It writes nothing.",
     )
-    found.add_argument("--version", action="version", version=f"kubectl-gcu {VERSION}")
-    commands = found.add_subparsers(required=True, metavar="COMMAND", dest="command")
+    root.add_argument("--version", action="version", version=f"kubectl-gcu {VERSION}")
+    commands = root.add_subparsers(required=True, metavar="COMMAND", dest="command")
     _inspect(commands)
     _explain(commands)
     _plan(commands)
     _doctor(commands)
-    return found
+    return root
 
 
 def _inspect(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -101,17 +101,17 @@ def _explain(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
             _say("no pod uses the claim; it is allocated for the first pod that does", out)
             return 0
     now = datetime.now(UTC)
-    found = [explain_pod(api, options.namespace, name, now=now) for name in names]
+    explained = [explain_pod(api, options.namespace, name, now=now) for name in names]
     if options.output == "table":
-        out.writelines(f"{output.plain(line)}\n" for each in found for line in lines(each))
+        out.writelines(f"{output.plain(line)}\n" for pod in explained for line in lines(pod))
     else:
-        out.write(output.as_text(options.output, [output.as_object(each) for each in found]))
-    for each in found:
-        if each.missing:
-            _say(f"warning: {each.missing}", errors)
-    if any(each.step.who for each in found):
+        out.write(output.as_text(options.output, [output.as_object(pod) for pod in explained]))
+    for pod in explained:
+        if pod.missing:
+            _say(f"warning: {pod.missing}", errors)
+    if any(pod.step.who for pod in explained):
         return WAITS
-    return PARTIAL if any(each.missing for each in found) else 0
+    return PARTIAL if any(pod.missing for pod in explained) else 0
 
 
 def _doctor(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
@@ -119,15 +119,15 @@ def _doctor(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
     nodes, missing = inventory(installation.state)
     missing += installation.unread
     now = datetime.now(UTC)
-    found = list(findings(installation, nodes, now, allocator=options.allocator))
+    wrong = list(findings(installation, nodes, now, allocator=options.allocator))
     for sentence in missing:
         _say(f"warning: {sentence}", errors)
     if options.output == "table":
-        text = [str(each) for each in found] or ["nothing is wrong that can be seen"]
+        text = [str(finding) for finding in wrong] or ["nothing is wrong that can be seen"]
         out.writelines(f"{output.plain(line)}\n" for line in text)
     else:
-        out.write(output.as_text(options.output, [output.as_object(each) for each in found]))
-    if found:
+        out.write(output.as_text(options.output, [output.as_object(finding) for finding in wrong]))
+    if wrong:
         return WRONG
     return PARTIAL if missing else 0
 

@@ -1,4 +1,4 @@
-"""Tables of docs/ whose source is code: ``make docs`` writes them into their pages.
+"""Tables of docs/ and texts of the chart whose source is code: ``make docs`` writes them.
 
 On a page such a table is between ``<!-- begin NAME -->`` and ``<!-- end NAME -->``.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Final, TypeVar
@@ -131,10 +132,23 @@ TABLES: Final[Mapping[tuple[str, str], Callable[[], str]]] = MappingProxyType(
         ("docs/user/reference.md", "annotations"): reference_tables.labels_and_annotations,
         ("docs/user/reference.md", "exit codes"): reference_tables.exit_codes,
         ("charts/gcu-dra-driver/README.md", "values"): chart_values.table,
+        ("docs/user/values.md", "values"): chart_values.linked_table,
         ("docs/user/kubectl-gcu.md", "findings"): _findings,
     }
 )
 """By page and name."""
+
+FILES: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
+    {
+        "charts/gcu-dra-driver/values.yaml": lambda text: chart_values.with_settings(
+            text, chart_values.passed_settings()
+        ),
+        "charts/gcu-dra-driver/values.schema.json": lambda text: chart_values.with_descriptions(
+            text, chart_values.values_of(chart_values.VALUES.read_text(encoding="utf-8"))
+        ),
+    }
+)
+"""What a file is to have, from what it has. The first is written before the tables are made."""
 
 
 def with_table(text: str, name: str, table: str) -> str:
@@ -148,17 +162,23 @@ def with_table(text: str, name: str, table: str) -> str:
 
 
 def write(checkout: Path) -> list[str]:
-    """Write the tables into the pages that have other ones; returns these pages, by their paths in
-    the checkout."""
+    """Write the files and the tables that differ from what the code gives; returns the files, by
+    their paths in the checkout."""
     changed = []
-    for (name, table), make in TABLES.items():
-        page = checkout / name
-        text = page.read_text(encoding="utf-8")
-        written = with_table(text, table, make())
+    pages = [(name, partial(_page, table, make)) for (name, table), make in TABLES.items()]
+    texts: list[tuple[str, Callable[[str], str]]] = [*FILES.items(), *pages]
+    for name, written_from in texts:
+        path = checkout / name
+        text = path.read_text(encoding="utf-8")
+        written = written_from(text)
         if written != text:
-            page.write_text(written, encoding="utf-8")
+            path.write_text(written, encoding="utf-8")
             changed.append(name)
     return list(dict.fromkeys(changed))
+
+
+def _page(table: str, make: Callable[[], str], text: str) -> str:
+    return with_table(text, table, make())
 
 
 if __name__ == "__main__":

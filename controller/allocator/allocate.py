@@ -21,7 +21,7 @@ from controller.allocator.order import Order, Score
 from controller.allocator.packing.policy import BINPACK, Policy
 from controller.allocator.results import DeviceAssignments
 from controller.allocator.search import NodeSearch
-from controller.allocator.state import Budget, SearchedNodes, SearchLimitReached, State
+from controller.allocator.state import Budget, NoScore, SearchedNodes, SearchLimitReached, State
 
 MOST_STEPS: Final = 100_000
 NO_PEERS: Final[Mapping[CardKey, int]] = MappingProxyType({})
@@ -74,9 +74,9 @@ def allocate(
     decision = _Decision(state, wanted, policy, steps)
     for part in filter(None, (nodes & with_capacity, nodes & ~with_capacity)):
         for node in decision.apart_from(peers, part):
-            found = decision.search(node, peers)
-            if found is not None:
-                return Allocation(node.name, found.assignments())
+            search = decision.search(node, peers)
+            if isinstance(search, NodeSearch):
+                return Allocation(node.name, search.assignments())
     return FitError(state, wanted, nodes, decision.stopped_on(nodes))
 
 
@@ -166,17 +166,18 @@ class _Decision:
         yield from self.ordered(nodes & ~with_peers)
         yield from sorted(self.ordered(nodes & with_peers), key=lambda node: on_node[node.name])
 
-    def search(self, node: NodeInfo, peers: Mapping[CardKey, int] = NO_PEERS) -> NodeSearch | None:
-        """What the node would give; None if nothing, or if the search was stopped. Raises
-        AllowanceSpent."""
+    def search(
+        self, node: NodeInfo, peers: Mapping[CardKey, int] = NO_PEERS
+    ) -> NodeSearch | NoScore:
+        """The search that found what the node would give. Raises AllowanceSpent."""
         self._budget.begin_node()
         order = Order(self._policy, node, peers)
-        found = NodeSearch(self._state, self._wanted, order, self._budget)
+        search = NodeSearch(self._state, self._wanted, order, self._budget)
         try:
-            return found if found.run() else None
+            return search if search.run() else NoScore.FAILED
         except SearchLimitReached:
             self._stopped |= 1 << node.number
-            return None
+            return NoScore.STOPPED
 
     def _exact_matching(self) -> MatchingCards | None:
         """The matching cards of the only request if their signatures decide; None if not."""
@@ -200,32 +201,37 @@ class _Decision:
         """By searches, a few at a time: of those that serve the claims, the best first."""
         known = self._state.searched((tuple(each.shape for each in self._wanted), self._policy))
         self._stopped = known.stopped
-        first = self._possible(nodes, only_first=True)
-        rest = 0
-        if any(len(each.alternatives) > 1 for claim in self._wanted for each in claim.requests):
-            rest = self._possible(nodes & ~first, only_first=False)
-        if (first | rest).bit_count() <= COMPARED:
-            first, rest = first | rest, 0
-        for part in (first, rest):
-            levels = self._fleet.levels(self._policy.for_nodes)
-            walked = levels.walk(part & ~known.failed & ~known.stopped)
-            scored = (each for level in walked for each in self._scored(known, level))
+        levels = self._fleet.levels(self._policy.for_nodes)
+        for part in self._parts(nodes):
+            scored = (
+                (score, number)
+                for level in levels.walk(part & ~known.failed & ~known.stopped)
+                for number in numbers(level)
+                if not isinstance(score := self._score(known, number), NoScore)
+            )
             while few := sorted(islice(scored, COMPARED)):
                 yield from [self._fleet.at(number) for _, number in few]
 
-    def _scored(self, known: SearchedNodes, nodes: NodeSet) -> Iterator[tuple[Score, int]]:
-        for number in numbers(nodes):
-            score = known.scores.get(number)
-            if score is None and not (self._stopped and not self._budget.left):
-                found = self.search(self._fleet.at(number))
-                if found is not None:
-                    score = known.scores[number] = found.score()
-                elif self._stopped >> number & 1:
-                    known.stopped |= 1 << number
-                else:
-                    known.failed |= 1 << number
-            if score is not None:
-                yield score, number
+    def _score(self, known: SearchedNodes, number: int) -> Score | NoScore:
+        """The score of the node with that number. A search finds it out, once for as long as the
+        node does not change; none begins after the last step of the budget."""
+        score: Score | NoScore | None = known.scores.get(number)
+        if score is not None:
+            return score
+        if self._stopped and not self._budget.left:
+            return NoScore.STOPPED
+        search = self.search(self._fleet.at(number))
+        score = search.score() if isinstance(search, NodeSearch) else search
+        known.record(number, score)
+        return score
+
+    def _parts(self, nodes: NodeSet) -> tuple[NodeSet, NodeSet]:
+        """The nodes that may have the devices for the first alternative of each request; and those
+        that may have them for others. All are in the first part if they are compared together."""
+        first, rest = self._possible(nodes, only_first=True), 0
+        if any(len(each.alternatives) > 1 for claim in self._wanted for each in claim.requests):
+            rest = self._possible(nodes & ~first, only_first=False)
+        return (first, rest) if (first | rest).bit_count() > COMPARED else (first | rest, 0)
 
     def _possible(self, nodes: NodeSet, *, only_first: bool) -> NodeSet:
         """The nodes with enough cards for each request if there was no other, for the first

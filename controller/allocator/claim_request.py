@@ -125,13 +125,16 @@ class _Parser:
 
     def _exact(self, name: str, entry: Mapping[str, Any]) -> ExactRequest:
         class_name = entry["deviceClassName"]
-        found = self.classes.get(class_name)
-        if found is None:
+        device_class = self.classes.get(class_name)
+        if device_class is None:
             raise Refused(
                 f"claim {self.ref}, request {name}: the DeviceClass {class_name} does not exist",
                 remedy="create it, or name one that kubectl get deviceclasses lists",
             )
-        selectors = [*(found["spec"].get("selectors") or ()), *(entry.get("selectors") or ())]
+        selectors = [
+            *(device_class["spec"].get("selectors") or ()),
+            *(entry.get("selectors") or ()),
+        ]
         config = self._config(name, class_name)
         capacity = self._capacity(name, entry, config)
         if config.measures is not None and class_name == CLASS_WHOLE:

@@ -218,14 +218,14 @@ _kinds: dict[tuple[bytes, tuple[Taint, ...]], DeviceKind] = {}
 @lru_cache(1024)
 def _positions(shape: Shape) -> Mapping[str, int]:
     """Attributes by their names: fully qualified, and in the driver's domain also unqualified."""
-    found: dict[str, int] = {}
+    positions: dict[str, int] = {}
     for at, entry in enumerate(shape.entries):
         if entry.path[0] == "attributes":
             _, domain, name = entry.path
-            found.setdefault(f"{domain}/{name}", at)  # the qualified one is the first
+            positions.setdefault(f"{domain}/{name}", at)  # the qualified one is the first
             if domain == names.DRIVER:
-                found.setdefault(name, at)
-    return found
+                positions.setdefault(name, at)
+    return positions
 
 
 # The devices of a card, which have equal values, come one after the other.

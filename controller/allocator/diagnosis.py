@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from controller.allocator.claim_request import MOST_RESULTS, ClaimRequest, ExactRequest
 from controller.allocator.device_request import DeviceRequest, Shortfall
 from controller.allocator.nodes.node_set import NodeCounter, NodeSet, numbers
-from controller.allocator.nodes.signature import CardFit, CardSignature, Verdict
+from controller.allocator.nodes.signature import CardFit, CardSignature, Feasibility
 from controller.allocator.state import SignatureIndex, State
 from dra_driver.model.claims.measures import CORES
 from dra_driver.model.names import (
@@ -130,59 +130,60 @@ def _about_requests(state: State, wanted: Sequence[ClaimRequest], nodes: NodeSet
             f"none of the {nodes.bit_count()} nodes that fit the pod publishes a device of {DRIVER}"
         )
         return
-    requests = [(each, exact) for each in wanted for exact in each.exact_requests()]
-    for each, exact in requests:
+    requests = [(claim, exact) for claim in wanted for exact in claim.exact_requests()]
+    for claim, exact in requests:
         several = len(requests) > 1
-        prefix = f"claim {each.ref.name}, request {exact.name}: " if several else ""
-        yield prefix + _about(state, each, exact, nodes, several=several)
+        prefix = f"claim {claim.ref.name}, request {exact.name}: " if several else ""
+        yield prefix + _about(state, claim, exact, nodes, several=several)
 
 
 def _about(
     state: State, wanted: ClaimRequest, exact: ExactRequest, nodes: NodeSet, *, several: bool
 ) -> str:
-    found = _count(state, exact.device_request, nodes)
-    selected = found.words.total()
+    diagnosis = _count(state, exact.device_request, nodes)
+    selected = diagnosis.words.total()
     if not selected:
-        return found.error or (
-            f"{_plural(found.devices, 'device')}, none selected by DeviceClass "
+        return diagnosis.error or (
+            f"{_plural(diagnosis.devices, 'device')}, none selected by DeviceClass "
             f"{exact.class_name} and the request; {_asked(exact)}{_profiles(state, exact, nodes)}"
         )
-    parts = [f"{n} {word}" for word, n in sorted(found.words.items(), key=_by_count)]
-    text = f"{_plural(selected, _noun(found.types))}: {', '.join(parts)}"
-    text += _why_not_free(wanted, exact, found, several=several)
-    text += "".join(_shortfalls(exact, found))
-    return f"{text}; {found.error}" if found.error else text
+    parts = [f"{n} {word}" for word, n in sorted(diagnosis.words.items(), key=_by_count)]
+    text = f"{_plural(selected, _noun(diagnosis.types))}: {', '.join(parts)}"
+    text += _why_not_free(wanted, exact, diagnosis, several=several)
+    text += "".join(_shortfalls(exact, diagnosis))
+    return f"{text}; {diagnosis.error}" if diagnosis.error else text
 
 
 def _count(state: State, device_request: DeviceRequest, nodes: NodeSet) -> Diagnosis:
     fleet, by_words = state.fleet, state.index(CardsByWords, device_request)
-    if any(nodes & fleet.nodes_with(each) for each in by_words.own):
-        return _count_each(state, device_request, nodes)
-    found, free = Diagnosis(), NodeCounter()
+    if any(nodes & fleet.nodes_with(signature) for signature in by_words.own):
+        return _count_by_card(state, device_request, nodes)
+    diagnosis, free = Diagnosis(), NodeCounter()
     cards = fleet.count_cards(nodes)
     for words, signatures in by_words.groups.items():
-        count = sum([cards[each] for each in signatures])
+        count = sum([cards[signature] for signature in signatures])
         if count:
-            found.add(words, count)
-            for n in [n for each in signatures for n in fleet.with_cards[each]] * words.free:
-                free.add(nodes & n)
-    found.nodes = free.at_least(1).bit_count()
-    found.most = free.most()
-    return found
+            diagnosis.add(words, count)
+            having = [n for signature in signatures for n in fleet.with_cards[signature]]
+            for with_cards in having * words.free:
+                free.add(nodes & with_cards)
+    diagnosis.nodes = free.at_least(1).bit_count()
+    diagnosis.most = free.most()
+    return diagnosis
 
 
-def _count_each(state: State, device_request: DeviceRequest, nodes: NodeSet) -> Diagnosis:
+def _count_by_card(state: State, device_request: DeviceRequest, nodes: NodeSet) -> Diagnosis:
     """The same, card by card, as a selector reads what is a card's own."""
-    found = Diagnosis()
+    diagnosis = Diagnosis()
     for number in numbers(nodes & state.fleet.all_nodes):
-        before = found.free
+        before = diagnosis.free
         for card in state.fleet.at(number).cards:
             state.selectors.allowance.check()
             fit = card.signature.fit_of(device_request, card.devices, state.selectors)
-            found.add(_card_words(device_request, card.signature, fit), 1)
-        found.most = max(found.most, found.free - before)
-        found.nodes += found.free > before
-    return found
+            diagnosis.add(_card_words(device_request, card.signature, fit), 1)
+        diagnosis.most = max(diagnosis.most, diagnosis.free - before)
+        diagnosis.nodes += diagnosis.free > before
+    return diagnosis
 
 
 def _profiles(state: State, exact: ExactRequest, nodes: NodeSet) -> str:
@@ -228,7 +229,7 @@ def _shortfalls(exact: ExactRequest, found: Diagnosis) -> Iterator[str]:
             each.most for each in found.shortfalls if each.name == name and each.most is not None
         ]
         most = max(known, key=lambda amount: amount.value, default=None)
-        if found.words[Verdict.TOO_SMALL] < found.words.total():
+        if found.words[Feasibility.TOO_SMALL] < found.words.total():
             has = "none" if most is None else f"at most {most.text}"
             yield f"{asked}a {noun} that is too small has {has}"
         elif most is None:
@@ -264,12 +265,12 @@ def _plural(count: int, noun: str) -> str:
 
 
 def _card_words(device_request: DeviceRequest, card: CardSignature, fit: CardFit) -> CardWords:
-    verdicts = {index: card.verdict(device_request, index) for index in fit.selected}
-    small = [index for index, verdict in verdicts.items() if verdict is Verdict.TOO_SMALL]
+    results = {index: card.feasibility(device_request, index) for index in fit.selected}
+    small = [index for index, result in results.items() if result is Feasibility.TOO_SMALL]
     return CardWords(
         tuple(
-            (_word(verdict, device_request, card, index), card.kinds[index].text(ATTR_TYPE))
-            for index, verdict in verdicts.items()
+            (_word(result, device_request, card, index), card.kinds[index].text(ATTR_TYPE))
+            for index, result in results.items()
         ),
         tuple(chain.from_iterable(device_request.shortfalls(card.kinds[index]) for index in small)),
         len(fit.free),
@@ -278,14 +279,16 @@ def _card_words(device_request: DeviceRequest, card: CardSignature, fit: CardFit
     )
 
 
-def _word(verdict: Verdict, device_request: DeviceRequest, card: CardSignature, index: int) -> str:
-    if verdict is Verdict.EXCLUDED:
+def _word(
+    result: Feasibility, device_request: DeviceRequest, card: CardSignature, index: int
+) -> str:
+    if result is Feasibility.EXCLUDED:
         return _MODES.get(card.holder(index), "whose card is held")
-    if verdict not in {Verdict.FULL, Verdict.TAINTED}:
-        return str(verdict)
+    if result not in {Feasibility.FULL, Feasibility.TAINTED}:
+        return str(result)
     capacity_fit, use = device_request.capacity_fit(card.kinds[index]), card.uses[index]
     assert capacity_fit is not None  # or it would be too small
-    if verdict is Verdict.TAINTED:
+    if result is Feasibility.TAINTED:
         if any(taint.key == TAINT_UNHEALTHY for taint in capacity_fit.taints):
             return "unhealthy"
         first = capacity_fit.taints[0]

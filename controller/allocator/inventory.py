@@ -181,8 +181,7 @@ def _newest(name: str, slices: Sequence[Slice]) -> list[Slice]:
 
 
 def _check_node(name: str, node: str, slices: Iterable[Slice]) -> None:
-    for each in slices:
-        spec = each["spec"]
+    for spec in (each["spec"] for each in slices):
         if spec.get("allNodes") or spec.get("perDeviceNodeSelection"):
             raise InvalidValue(
                 f"pool {name} has devices of several nodes, which only kube-scheduler allocates"
@@ -196,11 +195,11 @@ def _devices(pool: str, slices: Sequence[Slice], rules: Sequence[TaintRule]) -> 
     twice = [name for name, count in Counter(e["name"] for e in listed).items() if count > 1]
     if twice:
         raise InvalidValue(f"pool {pool} is invalid: it lists device {min(twice)} twice")
-    found = []
+    devices = []
     for entry in listed:
         taints = [rule.taint for rule in rules if rule.selects(pool, entry["name"])]
-        found.append(Device.parse(pool, entry, taints))
-    return tuple(found)
+        devices.append(Device.parse(pool, entry, taints))
+    return tuple(devices)
 
 
 def _entries(spec: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:

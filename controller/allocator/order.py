@@ -17,7 +17,7 @@ from controller.allocator.claim_request import MOST_RESULTS
 from controller.allocator.device import Attribute, CardKey, Device
 from controller.allocator.device_request import CapacityFit, DeviceRequest
 from controller.allocator.nodes.node_info import NodeInfo
-from controller.allocator.nodes.signature import Fill, Verdict
+from controller.allocator.nodes.signature import Feasibility, Fill
 from controller.allocator.packing.policy import Policy
 from controller.allocator.packing.strategy import Key
 from dra_driver.model.devices.topology import Topology, bits
@@ -177,8 +177,8 @@ def all_devices(
     free. Devices that are too small, or have too little left to share, do not count."""
     for card in node.cards:
         fit = card.signature.fit_of(device_request, card.devices, selectors)
-        verdicts = {card.signature.verdict(device_request, index) for index in fit.selected}
-        if verdicts - {Verdict.FREE, Verdict.TOO_SMALL, Verdict.FULL}:
+        results = {card.signature.feasibility(device_request, index) for index in fit.selected}
+        if results - {Feasibility.FREE, Feasibility.TOO_SMALL, Feasibility.FULL}:
             return None
     found = free_devices(node, device_request, selectors)
     return found if 0 < len(found) <= MOST_RESULTS else None

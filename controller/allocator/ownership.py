@@ -71,12 +71,12 @@ def _serves(exactly: Mapping[str, Any], state: State) -> bool:
 def _selects_any(expressions: tuple[str, ...], state: State) -> bool:
     """Whether any published device satisfies all of the expressions. Raises AllowanceSpent."""
     selectors, fleet = state.selectors, state.fleet
-    for kind in dict.fromkeys(kind for each in fleet.with_cards for kind in each.kinds):
+    for kind in dict.fromkeys(kind for card in fleet.with_cards for kind in card.kinds):
         selectors.allowance.check()
         own = reads_own(expressions, [kind], selectors)
-        given = (each.selector_input for each in fleet.devices_of(kind)) if own else (kind.common,)
-        for each in given:
+        devices = fleet.devices_of(kind)
+        for given in (device.selector_input for device in devices) if own else (kind.common,):
             with suppress(InvalidValue):
-                if all(selectors.matches(text, each) for text in expressions):
+                if all(selectors.matches(text, given) for text in expressions):
                     return True
     return False

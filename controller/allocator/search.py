@@ -97,11 +97,11 @@ class NodeSearch:
 
     def assignments(self) -> DeviceAssignments:
         """What was found."""
-        found: list[list[DeviceAssignment]] = [[] for _ in self._wanted]
-        for task, candidate in sorted(self._chosen, key=lambda each: each[0].request):
+        by_claim: list[list[DeviceAssignment]] = [[] for _ in self._wanted]
+        for task, candidate in sorted(self._chosen, key=lambda chosen: chosen[0].request):
             shared = candidate.capacity_fit.consumed if candidate.device.multiple else None
-            found[task.claim].append(DeviceAssignment(task.exact, candidate.device, shared))
-        return tuple(map(tuple, found))
+            by_claim[task.claim].append(DeviceAssignment(task.exact, candidate.device, shared))
+        return tuple(map(tuple, by_claim))
 
     def _tasks_for(self, claim: int, number: int) -> Iterator[Task]:
         """The alternatives of the request for which the node has enough candidates."""
@@ -123,13 +123,13 @@ class NodeSearch:
         if key not in self._candidates:
             self._budget.allowance.check()
             node, selectors = self._node, self._state.selectors
-            found: list[Candidate] | None = None
+            candidates: list[Candidate] | None = None
             if device_request.count is not None:
-                found = free_devices(node, device_request, selectors)
-                found = self._order.devices(device_request, found, self._cards, alike)
+                free = free_devices(node, device_request, selectors)
+                candidates = self._order.devices(device_request, free, self._cards, alike)
             elif not self._state.inventory.problem_on(node.name):
-                found = all_devices(node, device_request, selectors)
-            self._candidates[key] = found
+                candidates = all_devices(node, device_request, selectors)
+            self._candidates[key] = candidates
         return self._candidates[key]
 
     def _place(self, slots: Sequence[Slot], nth: int, start: int, states: ConstraintStates) -> bool:
@@ -199,13 +199,13 @@ class NodeSearch:
             return None
         card = self._equivalent.get(candidate.card)
         if card is None:
-            found = self._node.cards[candidate.card]
+            devices_of = self._node.cards[candidate.card]
             compared = sorted({c.attribute for each in self._wanted for c in each.constraints})
             card = self._equivalent[candidate.card] = (
-                found.signature,
-                found.devices[0].card is None,
-                tuple(self._serves(device) for device in found.devices),
-                tuple(device.attribute(name) for device in found.devices for name in compared),
+                devices_of.signature,
+                devices_of.devices[0].card is None,
+                tuple(self._serves(device) for device in devices_of.devices),
+                tuple(device.attribute(name) for device in devices_of.devices for name in compared),
             )
         return card, candidate.device.kind
 

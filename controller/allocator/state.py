@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from functools import lru_cache
 from itertools import islice
 from typing import Any, Final, TypeVar, cast
@@ -76,6 +77,15 @@ _Index = TypeVar("_Index", bound=SignatureIndex)
 _Query = TypeVar("_Query", bound=Hashable)
 
 
+class NoScore(Enum):
+    """Why a node has no score for the claims of a pod."""
+
+    FAILED = auto()
+    """It cannot serve them."""
+    STOPPED = auto()
+    """Whether it can serve them is not known, because the search was stopped."""
+
+
 @dataclass(slots=True)
 class SearchedNodes:
     """The results of searches for claims of one shape, as of a generation of the fleet: nodes that
@@ -85,6 +95,15 @@ class SearchedNodes:
     scores: dict[int, Score] = field(default_factory=dict)
     failed: NodeSet = 0
     stopped: NodeSet = 0
+
+    def record(self, number: int, result: Score | NoScore) -> None:
+        """A search on the node with that number has ended."""
+        if result is NoScore.FAILED:
+            self.failed |= 1 << number
+        elif result is NoScore.STOPPED:
+            self.stopped |= 1 << number
+        else:
+            self.scores[number] = result
 
     def refresh(self, fleet: Fleet) -> None:
         """Forget the nodes that have changed since."""
@@ -138,13 +157,13 @@ class State:
     def index(self, kind: Callable[[_Query], _Index], query: _Query) -> _Index:
         """The one index `kind(query)`, up to date. Raises AllowanceSpent; the next call goes on."""
         known = self._indexes.pop((kind, query), None)
-        found = kind(query) if known is None else cast("_Index", known)
-        self._indexes[kind, query] = found
+        index = kind(query) if known is None else cast("_Index", known)
+        self._indexes[kind, query] = index
         most = min(_MOST_INDEXES, MOST_EXAMINED // (len(self.fleet.with_cards) or 1))
         while len(self._indexes) > max(1, most):
             self._indexes.popitem(last=False)
-        found.update(self.fleet, self.selectors)
-        return found
+        index.update(self.fleet, self.selectors)
+        return index
 
     def searched(self, shape: Hashable) -> SearchedNodes:
         """What is known of claims of the shape."""

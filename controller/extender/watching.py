@@ -21,7 +21,7 @@ _REFUSED_BY_NODE = "UnexpectedAdmissionError"
 
 
 class NodeHandler:
-    """A `dra_driver.kube.watch.Handler`."""
+    """A `dra_driver.kube.watch.WatchHandler`."""
 
     def __init__(
         self, cache: ExtenderCache, lock: threading.Lock, annotator: AssignmentAnnotator
@@ -56,7 +56,7 @@ class NodeHandler:
 
 @dataclass(frozen=True, slots=True)
 class PodHandler:
-    """A `dra_driver.kube.watch.Handler`."""
+    """A `dra_driver.kube.watch.WatchHandler`."""
 
     cache: ExtenderCache
     lock: threading.Lock

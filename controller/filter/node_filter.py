@@ -107,15 +107,15 @@ class NodeFilter:
         """The nodes for which `selector_matches` is true, from an index of the values of labels: a
         selector costs what it selects, not an examination of each node."""
         self._forget_outdated()
-        found = 0
+        matching = 0
         for term in selector.get("nodeSelectorTerms") or ():
             sets = [
                 self._with_requirement(part, requirement)
                 for part in ("matchExpressions", "matchFields")
                 for requirement in term.get(part) or ()
             ]
-            found |= reduce(and_, sets) if sets else 0  # a term without requirements: no node
-        return found
+            matching |= reduce(and_, sets) if sets else 0  # a term without requirements: no node
+        return matching
 
     def _filter(self, pod: Object) -> _AllowedNodes:
         self._forget_outdated()

@@ -47,12 +47,14 @@ def check_requested(
     """Raises Refused if no devices at all would be allowed for the pod's claims `ours` (by their
     names in the pod); `wanted` are the unallocated ones."""
     _check_named_once(pod, ours)
-    for each in wanted:
-        for request in each.requests:
+    for unallocated in wanted:
+        for request in unallocated.requests:
             for exact in request.alternatives:
                 part = _NOT_WHOLE.get(exact.class_name)
                 if exact.device_request.admin_access and part is not None:
-                    raise _no_access(each, exact.name, f"{exact.class_name} has {part} devices")
+                    raise _no_access(
+                        unallocated, exact.name, f"{exact.class_name} has {part} devices"
+                    )
     modes: dict[Use, list[str]] = {}
     for claim in ours.values():
         for request in claim["spec"]["devices"].get("requests") or ():
@@ -72,13 +74,13 @@ def check_allocated(
     for claim in ours.values():
         for result in results(claim):
             modes[Use(uid_of(claim), result.main_request)].append(result.device.partition("-")[0])
-    for each, devices in zip(wanted, decision.assignments, strict=True):
+    for unallocated, devices in zip(wanted, decision.assignments, strict=True):
         for chosen in devices:
             name, mode = chosen.request.name, chosen.device.kind.text(ATTR_TYPE)
             if chosen.request.device_request.admin_access and mode in _NOT_WHOLE.values():
                 device = f"{chosen.device.id.name} of node {decision.node} is a {mode} device"
-                raise _no_access(each, name, device)
-            modes[Use(each.ref.uid, name.partition("/")[0])].append(mode or "unknown")
+                raise _no_access(unallocated, name, device)
+            modes[Use(unallocated.ref.uid, name.partition("/")[0])].append(mode or "unknown")
     _check(pod, ours, modes)
 
 

@@ -87,9 +87,12 @@ class Certificates:
         where the certificate has another subject than the one required."""
         if self._files.client_authority is None:
             return
-        found: dict[str, Any] = client.getpeercert() or {}
+        certificate: dict[str, Any] = client.getpeercert() or {}
         names = [
-            value for part in found.get("subject", ()) for key, value in part if key == "commonName"
+            value
+            for part in certificate.get("subject", ())
+            for key, value in part
+            if key == "commonName"
         ]
         if self._subject and self._subject not in names:
             raise Refused(
@@ -97,7 +100,7 @@ class Certificates:
                 f"and extender-client-subject is {self._subject}"
             )
         with self._lock:
-            self._ends[CLIENT] = ssl.cert_time_to_seconds(str(found["notAfter"]))
+            self._ends[CLIENT] = ssl.cert_time_to_seconds(str(certificate["notAfter"]))
 
     @property
     def requires_client(self) -> bool:

@@ -55,11 +55,11 @@ class Expiry:
             return
         self._due = now + _EVERY
         try:
-            found = self._ends()
+            ends = self._ends()
         except GcuError as error:
             logger.warning("the certificates cannot be read: %s", error)
             return
-        for which, end in found.items():
+        for which, end in ends.items():
             self._gauge.labels(which).set(end)
             if end - now <= WARNED and now >= self._report_due.get(which, 0.0):
                 self._report_due[which] = now + DAY

@@ -51,12 +51,12 @@ class HttpsServer:
         self._host = host
         self._certificates = certificates
         self._answers = answers
-        self._server: _Server | None = None
+        self._server: _HttpsServer | None = None
 
     def start(self) -> None:
         """Raises InvalidValue where the certificate cannot be read or the port is taken."""
         self._certificates.context()
-        self._server = _Server(
+        self._server = _HttpsServer(
             self.port,
             self._certificates,
             self._answers,
@@ -76,7 +76,7 @@ class HttpsServer:
             self._server.stop()
 
 
-class _Server(HttpServer):
+class _HttpsServer(HttpServer):
     def __init__(
         self,
         port: int,
@@ -92,7 +92,7 @@ class _Server(HttpServer):
         self._logged_at = float("-inf")
         super().__init__(
             port,
-            _Handler,
+            _HttpsHandler,
             name=name,
             purpose=purpose,
             limit=MOST_STRANGERS,
@@ -117,7 +117,7 @@ class _Server(HttpServer):
         self.certificates.admit(request)
         if self.certificates.requires_client:
             self.connections.release(request)  # the client is known
-        _Handler(request, client_address, self)
+        _HttpsHandler(request, client_address, self)
 
     def handle_error(self, request: object, client_address: object) -> None:
         error = sys.exception()
@@ -132,8 +132,8 @@ class _Server(HttpServer):
             super().handle_error(request, client_address)
 
 
-class _Handler(ConnectionHandler):
-    server: _Server
+class _HttpsHandler(ConnectionHandler):
+    server: _HttpsServer
     idle = _IDLE
     protocol_version = "HTTP/1.1"  # kube-scheduler and API servers keep their connections
 

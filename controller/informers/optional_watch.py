@@ -12,7 +12,7 @@ from dra_driver.kube.api import Api
 from dra_driver.kube.decode import WHOLE, Decoder
 from dra_driver.kube.errors import Forbidden, KubeError, NotFound
 from dra_driver.kube.resources import Resource
-from dra_driver.kube.watch import Handler, OnRestored, Reflector, ignore_restored
+from dra_driver.kube.watch import OnRestored, Reflector, WatchHandler, ignore_restored
 from dra_driver.util.background import Wait
 from dra_driver.util.backoff import Backoff
 from dra_driver.util.hooks import Clock
@@ -26,7 +26,7 @@ RETRY: Final = 300.0
 right, changes the answer."""
 
 
-class OptionalHandler(Handler, Protocol):
+class OptionalHandler(WatchHandler, Protocol):
     """Is also called when the kind cannot be listed."""
 
     def on_not_served(self) -> None:

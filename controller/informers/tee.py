@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from dra_driver.kube.api import Change
-from dra_driver.kube.watch import Handler
+from dra_driver.kube.watch import WatchHandler
 
 
 class Tee:
     """Hands on what a reflector receives, in the order of the handlers."""
 
-    def __init__(self, *handlers: Handler) -> None:
+    def __init__(self, *handlers: WatchHandler) -> None:
         self._handlers = handlers
 
     def on_replace(self, items: Sequence[Any]) -> None:

@@ -23,14 +23,14 @@ def foreign_resources(node: Mapping[str, Any]) -> tuple[str, ...]:
     than DRA, annotates its Node; there the vendor's three names are its own.
     """
     allocatable = (node.get("status") or {}).get("allocatable") or {}
-    found = {
+    names = {
         name
         for name, amount in allocatable.items()
         if name.startswith(VENDOR_PREFIX) and name != RESOURCE_COUNT and amount != "0"
     }
     if ANNOTATION_CARDS in (node["metadata"].get("annotations") or {}):
-        found -= _OF_THE_AGENT
-    return tuple(sorted(found))
+        names -= _OF_THE_AGENT
+    return tuple(sorted(names))
 
 
 class ForeignResources:

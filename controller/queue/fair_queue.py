@@ -141,7 +141,7 @@ class FairQueue:
 
     def head(self, now: float) -> Position | None:
         """The key that comes first."""
-        found: list[Position] = []  # the heads of costly namespaces, and the first other one
+        heads: list[Position] = []  # the heads of costly namespaces, and the first other one
         while self._heads:
             head = heapq.heappop(self._heads)
             lane = self._lanes.get((head.priority, head.key.namespace))
@@ -151,12 +151,12 @@ class FairQueue:
             if served != head.last_served:
                 heapq.heappush(self._heads, head._replace(last_served=served))
                 continue
-            found.append(head._replace(excess=self._namespaces.excess(head.key.namespace, now)))
-            if not found[-1].excess:
+            heads.append(head._replace(excess=self._namespaces.excess(head.key.namespace, now)))
+            if not heads[-1].excess:
                 break
-        for head in found:
+        for head in heads:
             heapq.heappush(self._heads, head._replace(excess=0.0))
-        return min(found, default=None)
+        return min(heads, default=None)
 
     def keys(self) -> Iterator[Key]:
         """All keys, by priority and then, in each namespace, by age."""

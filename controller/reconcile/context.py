@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from controller.cache.cache import ClusterCache
-from controller.queue.backoff import BackoffState
-from controller.queue.bind_clock import BindClock
 from controller.queue.scheduling_queue import SchedulingQueue
 from controller.reconcile.reporter import Reporter
 from controller.settings import ControllerSettings
@@ -21,8 +19,6 @@ class Context:
     settings: ControllerSettings
     cache: ClusterCache
     dispatcher: WriteDispatcher
-    backoff: BackoffState
-    bind_clock: BindClock
     queue: SchedulingQueue
     reporter: Reporter
     clock: Callable[[], float]

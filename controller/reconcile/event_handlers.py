@@ -3,58 +3,54 @@ eventhandlers.go)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from controller.allocator.taints import TaintRule
 from controller.cache import nodes, pods
 from controller.cache.cache import Changed
-from controller.cache.claims import allocated_node, given_up
-from controller.cache.keys import Key, Subject, uid_of
-from controller.cache.pod_groups import PodGroup
+from controller.cache.keys import Key, Subject
 from controller.reconcile.context import Context
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
     NODES,
-    POD_GROUPS,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
 )
 from dra_driver.model.claims.claim import Object, allocation, claim_names, results
-from dra_driver.model.names import DRIVER, FINALIZER
+from dra_driver.model.names import DRIVER
 
 
 class EventHandlers:
-    """Writes nothing to the API server."""
+    """Writes nothing to the API server. `record` is called with each change of one object, and the
+    time, before anything is made of it."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, record: Callable[[Changed, float], None]) -> None:
         self._context = context
         self._cache = context.cache
         self._queue = context.queue
-        self._backoff = context.backoff
-        self._bind_clock = context.bind_clock
+        self._record = record
 
     def on_change(self, changed: Changed, now: float) -> Iterator[Key]:
-        """Yields the keys to reconcile. Records releases and failed nodes, and lets the queue know
-        which nodes may serve waiting pods now."""
+        """Yields the keys to reconcile, and lets the queue know which nodes may serve waiting pods
+        now."""
         resource, old, new = changed.resource, changed.old, changed.new
         if new is not None and changed.is_gone():
             # Two objects of one name: what is recorded of the old one is not of the new one.
             yield from self.on_change(Changed(resource, old, None), now)
             yield from self.on_change(Changed(resource, None, new), now)
             return
+        self._record(changed, now)
         if resource is PODS:
             yield from self._on_pod(old, new)
         elif resource is RESOURCE_CLAIMS:
-            yield from self._on_claim(old, new, now)
+            yield from self._on_claim(old, new)
         elif resource is RESOURCE_CLAIM_TEMPLATES:
             yield Key.of_template(new or old or {})
         elif resource is DEVICE_CLASSES and _spec(old) != _spec(new):
             self._queue.on_device_class_changed(now)
-        elif resource is POD_GROUPS and old is not None and new is None:
-            self._bind_clock.forget(uid_of(old))
         else:
             self._queue.on_nodes_changed(self._fitting_nodes(changed))
         yield from self._cache.groups.wake()
@@ -84,50 +80,21 @@ class EventHandlers:
         for name in pods.template_names(pod):
             yield Key(Subject.TEMPLATE, namespace, name)
         if new is None or pods.is_done(new):
-            self._backoff.forget_pod(uid_of(pod))
-            self._bind_clock.forget(uid_of(pod))
             for name in filter(None, claim_names(pod).values()):
                 yield Key(Subject.CLAIM, namespace, name)
 
-    def _on_claim(self, old: Object | None, new: Object | None, now: float) -> Iterator[Key]:
+    def _on_claim(self, old: Object | None, new: Object | None) -> Iterator[Key]:
         claim = new or old
         assert claim is not None  # a change has an old or a new object
         was_allocated = old is not None and allocation(old) is not None
         is_allocated = new is not None and allocation(new) is not None
         if old is not None and was_allocated and not is_allocated:
             self._queue.on_nodes_changed(self._context.nodes_of(r.pool for r in results(old)))
-        if new is None:
-            self._backoff.forget_claim(uid_of(claim))
-        elif not is_allocated and (was_allocated or (old is None and _has_finalizer(new))):
-            self._backoff.record_release(uid_of(claim), now)
         yield Key.of_claim(claim)
         # Thousands of pods may name a claim whose annotations change.
         if old is None or new is None or _read_by_pods(old) != _read_by_pods(new):
             for pod in self._cache.pods_of(claim):
-                node = allocated_node(old) if old is not None else None
-                group = self._cache.groups.group_of(pod)
-                group_uid = "" if group is None else group.uid
-                if node is not None and given_up(old, new, pod, group_uid):
-                    self._on_given_up(pod, group, node, now)
                 yield pods.key_of(pod)
-
-    def _on_given_up(self, pod: Object, group: PodGroup | None, node: str, now: float) -> None:
-        """The pod lost its allocation, and avoids the node for a while. It does not if the clock
-        released the allocation, nor if its group lacked something. kube-scheduler clears those of
-        all members of a gang that it cannot bind: then the gang pauses, so that two gangs which
-        took half of the cards each do not do so again at the same time."""
-        self._backoff.forget_allocation(uid_of(pod))
-        if group is not None and group.waits_for() is not None:
-            return
-        clock, is_gang = self._bind_clock, group is not None and group.is_gang
-        unit = self._cache.unit_uid(pod)
-        is_paused = clock.paused_until(unit, pods.not_scheduled(pod)) > now
-        if group is not None and is_gang and not is_paused:
-            # How many members were served is as their last steps found it: from before.
-            quiet = self._context.settings.quiet_time
-            clock.begin_pause(unit, now + quiet, first=quiet, node_failed=group.is_whole)
-        if clock.has_node_failed(unit) if is_gang else not is_paused:
-            self._backoff.record_failure(uid_of(pod), node, now)
 
 
 def _spec(obj: Object | None) -> Object | None:
@@ -148,8 +115,3 @@ def _read_by_pods(claim: Object) -> tuple[object, ...]:
 
 def _rule(obj: Object | None) -> TaintRule | None:
     return None if obj is None else TaintRule.parse(obj)
-
-
-def _has_finalizer(claim: Object) -> bool:
-    """The finalizer stays when an allocation is cleared (seen on 1.36.3)."""
-    return FINALIZER in (claim["metadata"].get("finalizers") or ())

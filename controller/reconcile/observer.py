@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from controller.allocator.allocated_devices import DeviceUsage
 from controller.allocator.device import Device
 from controller.cache import pods
+from controller.cache.cache import Changed
 from controller.cache.keys import Key, Subject
 from controller.nominate.nominator import Nominator
 from controller.reconcile.context import Context
@@ -26,8 +27,8 @@ _CHECK_AGAIN = 1.0  # seconds
 
 
 class Observer:
-    """In place of the `Reconciler`. It allocates nothing and releases nothing. Without a nominator
-    the gates of pods are lifted as soon as they are seen."""
+    """The controller's `KeyReconciler` while kube-scheduler allocates. It allocates nothing and
+    releases nothing. Without a nominator the gates of pods are lifted as soon as they are seen."""
 
     def __init__(self, context: Context, nominator: Nominator | None) -> None:
         self._context = context
@@ -40,21 +41,20 @@ class Observer:
         if key.subject is Subject.TEMPLATE:
             self._templates.reconcile(key)
             return
-        found = context.cache.get(key)
+        obj = context.cache.get(key)
         if key.subject is Subject.CLAIM:
-            self._check_claim(key, found)
+            self._check_claim(key, obj)
         elif self._nominator is not None:
             self._nominator.reconcile(key)
-        elif (
-            found is not None
-            and pods.has_our_gate(found)
-            and not context.dispatcher.in_flight(found)
-        ):
+        elif obj is not None and pods.has_our_gate(obj) and not context.dispatcher.in_flight(obj):
             # Nothing else removes it, and kube-scheduler allocates nothing for a gated pod.
-            context.dispatcher.dispatch(LiftGate(key=key, pod=found))
+            context.dispatcher.dispatch(LiftGate(key=key, pod=obj))
+
+    def on_change(self, changed: Changed, now: float) -> None:
+        """Nothing is recorded of claims: kube-scheduler decides when to allocate them."""
 
     def on_answer(self, done: WriteDone) -> None:
-        """As `Reconciler.on_answer`."""
+        """As `KeyReconciler.on_answer`."""
         command, answer = done.command, done.answer
         if isinstance(command, CreateTemplate | DeleteTemplate):
             self._templates.on_answer(command, answer)
@@ -70,17 +70,17 @@ class Observer:
         self._context.queue.add(command.key, self._context.clock())
 
     def on_decision_stopped(self, key: Key, spent: AllowanceSpent, again_in: float) -> None:
-        """As `Reconciler.on_decision_stopped`."""
+        """As `KeyReconciler.on_decision_stopped`."""
         if self._nominator is not None:
             self._nominator.on_decision_stopped(key, spent, again_in)
 
     def remove_waiting(self, key: Key) -> None:
-        """As `Reconciler.remove_waiting`."""
+        """As `KeyReconciler.remove_waiting`."""
         if self._nominator is not None:
             self._nominator.remove_waiting(key)
 
     def clear(self) -> None:
-        """As `Reconciler.clear`."""
+        """As `KeyReconciler.clear`."""
         if self._nominator is not None:
             self._nominator.clear()
 

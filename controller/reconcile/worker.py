@@ -19,11 +19,9 @@ from controller.queue.fair_queue import StepLimiter
 from controller.reconcile.context import Context
 from controller.reconcile.event_handlers import EventHandlers
 from controller.reconcile.faults import FaultIsolator
-from controller.reconcile.fence_previous_leader import PreviousLeaderFence
-from controller.reconcile.observer import Observer
+from controller.reconcile.key_reconciler import KeyReconciler
 from controller.reconcile.pod_start import PodStartRecorder
-from controller.reconcile.reconciler import Reconciler
-from controller.write.commands import WriteAllocation, WriteDone
+from controller.write.commands import WriteDone
 from dra_driver.kube.api import Change
 from dra_driver.kube.errors import TooManyRequests
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
@@ -39,15 +37,16 @@ logger = logging.getLogger(__name__)
 
 class Worker(Background):
     """Handles events always. It reconciles only while the fence is open and every kind of object
-    was listed once."""
+    was listed once. `begin_term` fences the previous leader, and returns the term; after a GcuError
+    it is called again."""
 
     def __init__(
         self,
         context: Context,
         *,
         events: EventQueue,
-        reconciler: Reconciler | Observer,
-        previous_leader: PreviousLeaderFence,
+        reconciler: KeyReconciler,
+        begin_term: Callable[[], str],
         fence: Fence,
         steps: StepLimiter,
         faults: FaultIsolator,
@@ -61,9 +60,9 @@ class Worker(Background):
         self._dispatcher = context.dispatcher
         self._reporter = context.reporter
         self._clock = context.clock
-        self._handlers = EventHandlers(context)
+        self._handlers = EventHandlers(context, reconciler.on_change)
         self._reconciler = reconciler
-        self._previous_leader = previous_leader
+        self._begin_term = begin_term
         self._fence = fence
         self._steps = steps
         self._faults = faults
@@ -190,13 +189,13 @@ class Worker(Background):
     def _changes_by(self, done: WriteDone) -> Iterator[Changed]:
         """What the server answered is an event like those of the watches."""
         command, answer = done.command, done.answer
-        found = [(RESOURCE_CLAIMS, Change.MODIFIED, each) for each in answer.claims]
+        changes = [(RESOURCE_CLAIMS, Change.MODIFIED, claim) for claim in answer.claims]
         if answer.pod is not None:
-            found.append((PODS, Change.MODIFIED, answer.pod))
-        elif answer.pod_changed and isinstance(command, WriteAllocation):
-            found.append((PODS, Change.DELETED, command.pod))
-        for each in found:
-            changed = self._cache.apply(*each)
+            changes.append((PODS, Change.MODIFIED, answer.pod))
+        elif answer.pod_changed and command.pod is not None:
+            changes.append((PODS, Change.DELETED, command.pod))
+        for change in changes:
+            changed = self._cache.apply(*change)
             if changed is not None:
                 yield changed
 
@@ -204,7 +203,7 @@ class Worker(Background):
         if self._clock() < self._takeover_at:
             return
         try:
-            self._term = self._previous_leader.run()
+            self._term = self._begin_term()
         except NotLeader as error:
             logger.info("the term ended before it began: %s", error)
         except Exception as error:

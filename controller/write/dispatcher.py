@@ -12,22 +12,34 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Executor
+from typing import Protocol
 
 from controller.cache.keys import Key, uid_of
-from controller.write.commands import Command, WriteDone
-from controller.write.writer import Writer
+from controller.write.commands import Answer, Command, WriteDone
 from dra_driver.model.claims.claim import Object
+
+
+class CommandExecutor(Protocol):
+    """Safe for several threads."""
+
+    def execute(self, command: Command) -> Answer:
+        """Never raises: the answer has the error."""
 
 
 class WriteDispatcher:
     """At most `limit` commands at a time in the threads of `pool`, where `on_done` is called.
 
-    A claim whose write the server did not answer stays in flight until a `FenceClaim` has made
-    sure that the write can no longer arrive.
+    A claim whose write the server did not answer stays in flight until another command for it has
+    ended, whose answer leaves nothing uncertain.
     """
 
     def __init__(
-        self, pool: Executor, writer: Writer, on_done: Callable[[WriteDone], None], *, limit: int
+        self,
+        pool: Executor,
+        writer: CommandExecutor,
+        on_done: Callable[[WriteDone], None],
+        *,
+        limit: int,
     ) -> None:
         self._pool = pool
         self._writer = writer
@@ -52,8 +64,8 @@ class WriteDispatcher:
         return not (uids.isdisjoint(self._uncertain) and uids.isdisjoint(self._uids))
 
     def uncertain(self) -> list[Object]:
-        """The claims that need a `FenceClaim`. A deleted one and the next one of its name may both
-        be among them."""
+        """The claims whose last write may still arrive. A deleted one and the next one of its name
+        may both be among them."""
         return [each for uid, each in self._uncertain.items() if uid not in self._uids]
 
     def dispatch(self, command: Command) -> None:

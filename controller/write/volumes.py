@@ -33,7 +33,7 @@ NO_VOLUMES: Final = PodVolumes()
 
 
 @dataclass(slots=True)
-class _Entry:
+class _CachedVolumes:
     pod_uid: str
     until: float
     volumes: PodVolumes
@@ -50,7 +50,7 @@ class VolumeCache:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._entries: dict[Key, _Entry] = {}
+        self._entries: dict[Key, _CachedVolumes] = {}
 
     def get(self, pod: Object) -> PodVolumes | None:
         """The result of `read_volumes`; None if it is to be read."""
@@ -66,7 +66,7 @@ class VolumeCache:
 
     def put(self, pod: Object, volumes: PodVolumes) -> None:
         """They were just read."""
-        self._entries[key_of(pod)] = _Entry(uid_of(pod), self._clock() + LIFE, volumes)
+        self._entries[key_of(pod)] = _CachedVolumes(uid_of(pod), self._clock() + LIFE, volumes)
 
     def forget(self, key: Key) -> None:
         """The pod waits no longer."""

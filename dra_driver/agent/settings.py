@@ -46,125 +46,128 @@ class AgentSettings(Settings):
     """Values only; `dra_driver.agent.agent` builds the parts with effects from them."""
 
     node_name: str = Field(
-        pattern=_NODE_NAME, max_length=253, description="name of this Node object"
+        pattern=_NODE_NAME, max_length=253, description="Name of this Node object."
     )
     mode: ModeSetting = Field(
         default="auto",
-        description="how pods get GCUs: dra (ResourceClaims), device-plugin (extended resources), "
-        "or auto, by what server and kubelet offer",
+        description="How pods get GCUs: dra (ResourceClaims), device-plugin (extended resources), "
+        "or auto, by what server and kubelet offer.",
     )
     slice_form: SliceForm = Field(
         default=SliceForm.VISIBLE,
-        description="what keeps kube-scheduler from allocating: visible (taints; Kubernetes 1.36 "
-        "or newer), or hidden (ResourceSlices that are offered to no node)",
+        description="What keeps kube-scheduler from allocating: visible (taints; Kubernetes 1.36 "
+        "or newer), or hidden (ResourceSlices that are offered to no node).",
     )
     allocator: Literal["controller", "scheduler"] = Field(
         default="controller",
-        description="what allocates claims: the driver's controller, or kube-scheduler (1.36.3 or "
-        "newer)",
+        description="What allocates claims: the driver's controller, or kube-scheduler (1.36.3 or "
+        "newer).",
     )
     lease_namespace: str = Field(
-        default="default", description="namespace of the Lease by which the controller is elected"
+        default="default", description="Namespace of the Lease by which the controller is elected."
     )
     lease_name: str = Field(
         default="gcu-dra-controller",
-        description="name of that Lease; an annotation of it says who allocates",
+        description="Name of that Lease; an annotation of it says who allocates.",
     )
     host_root: AbsolutePath = Field(
         default=Path("/"),
-        description="folder with the host's sys/ and dev/, at the same path in the pod and on "
-        "the node",
+        description="Folder with the host's sys/ and dev/, at the same path in the pod and on "
+        "the node.",
     )
     efsmi_path: str = Field(
-        default="efsmi", min_length=1, description="the vendor's tool: a path, or a name on PATH"
+        default="efsmi", min_length=1, description="The vendor's tool: a path, or a name on PATH."
     )
     efsmi_library: AbsolutePath | None = Field(
         default=None,
-        description="the vendor's libefml.so, if efsmi does not find it by itself; a link is "
-        "resolved at each call",
+        description="The vendor's libefml.so, if efsmi does not find it by itself; a link is "
+        "resolved at each call.",
     )
     efsmi_timeout: float = Field(
-        default=20.0, gt=0, le=300, description="limit for one call of efsmi, in seconds"
+        default=20.0, gt=0, le=300, description="Time limit of one call of efsmi, in seconds."
     )
     kubelet_root: AbsolutePath = Field(
-        default=Path("/var/lib/kubelet"), description="the kubelet's root directory"
+        default=Path("/var/lib/kubelet"), description="The kubelet's root directory."
     )
     cdi_dir: AbsolutePath = Field(
-        default=Path("/var/run/cdi"), description="where the container runtime reads CDI specs"
+        default=Path("/var/run/cdi"), description="Where the container runtime reads CDI specs."
     )
     state_dir: AbsolutePath | None = Field(
         default=None,
-        description=f"where the journal lies; by default plugins/{DRIVER} below the kubelet root",
+        description=f"Where the journal lies; by default plugins/{DRIVER} below the kubelet root.",
     )
     injection: Literal["cdi", "runtime"] = Field(
         default="cdi",
-        description="what adds device nodes to containers: cdi (this driver), or runtime (the "
-        "vendor's container runtime, which needs the variables only)",
+        description="What adds device nodes to containers: cdi (this driver), or runtime (the "
+        "vendor's container runtime, which needs the variables only).",
     )
     card_rules: Path | None = Field(
-        default=None, description="YAML file with the configuration of the cards"
+        default=None, description="YAML file with the configuration of the cards."
     )
     presence_interval: float = Field(
-        default=5.0, gt=0, description="seconds between scans of the PCI bus"
+        default=5.0, gt=0, description="Seconds between scans of the PCI bus."
     )
     inventory_interval: float = Field(
-        default=60.0, gt=0, description="seconds between full queries with efsmi"
+        default=60.0, gt=0, description="Seconds between full queries with efsmi."
     )
     reconcile_interval: float = Field(
-        default=60.0, gt=0, description="seconds between comparisons of the journal with the cards"
+        default=60.0,
+        gt=0,
+        description="Seconds between comparisons of prepared claims with the state of the cards.",
     )
     release_interval: float = Field(
         default=10.0,
         gt=0,
-        description="seconds between checks for ended containers of the device plugin",
+        description="Seconds between checks for ended containers, without DRA.",
     )
     count_cards: bool = Field(
         default=False,
-        description="have the kubelet count the node's cards as enflame.com/gcu-count, in "
-        "with DRA and without",
+        description="Have the kubelet count the node's cards as enflame.com/gcu-count, "
+        "with DRA and without.",
     )
     error_limit: int | None = Field(
         default=None,
         ge=0,
-        description="taint a card with more error records than this (`efsmi -q`, Total Error "
-        "Count); without a number there are only events when they grow",
+        description="Taint a card with more error records than this (`efsmi -q`, Total Error "
+        "Count); without a number there are only events when they grow.",
     )
     evict_on: Annotated[str, AfterValidator(_reasons)] = Field(
         default="",
-        description="reasons, with commas between them, for which pods must leave an unhealthy "
-        f"card (effect NoExecute): {', '.join(UNHEALTHY_VALUES)}",
+        description="Reasons, with commas between them, for which pods must leave an unhealthy "
+        f"card (effect NoExecute): {', '.join(UNHEALTHY_VALUES)}.",
     )
     registration_timeout: float = Field(
         default=60.0,
         gt=0,
-        description="seconds until a missing call of the kubelet is reported",
+        description="Seconds to wait for the kubelet's call before reporting that it does not "
+        "come.",
     )
     pod_uid: str = Field(
         default="",
         description="UID of this pod; names the sockets, so that two agents can run side by side "
-        "during an update (kubelet 1.33 or newer)",
+        "during an update (kubelet 1.33 or newer).",
     )
-    pod_name: str = Field(default="", description="name of this pod, for its events")
+    pod_name: str = Field(default="", description="Name of this pod, for its events.")
     probe_port: int = Field(
-        default=8080, ge=0, le=65535, description="port of /healthz, /readyz, /startz and /metrics"
+        default=8080, ge=0, le=65535, description="Port of /healthz, /readyz, /startz and /metrics."
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="the least severe lines to log"
+        default="info", description="The least severe lines to log."
     )
     log_format: LogFormat = Field(
-        default="text", description="lines for people, or JSON with the keys of Kubernetes"
+        default="text", description="Lines for people, or JSON with the keys of Kubernetes."
     )
     log_file: AbsolutePath | None = Field(
-        default=None, description="file that has the log once more; it is rotated"
+        default=None, description="File that has the log once more; it is rotated."
     )
     log_file_mib: int = Field(
-        default=10, ge=1, le=1024, description="MiB at which the log file is rotated"
+        default=10, ge=1, le=1024, description="MiB at which the log file is rotated."
     )
     log_files: int = Field(
         default=5,
         ge=2,
         le=100,
-        description="how many log files there are, the present one included",
+        description="How many log files there are at most, the present one included.",
     )
 
     @model_validator(mode="after")

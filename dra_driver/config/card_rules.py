@@ -50,13 +50,13 @@ Modes = Annotated[frozenset[Mode], Field(min_length=1)]
 Addresses = Annotated[tuple[Annotated[str, AfterValidator(_address)], ...], Field(min_length=1)]
 
 
-class _Part(BaseModel):
+class _RulesModel(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True
     )
 
 
-class Rule(_Part):
+class Rule(_RulesModel):
     """Conditions, and the configuration of the cards that fulfil them. A rule without `nodes`,
     `node_selector` and `cards` applies to all cards."""
 
@@ -75,7 +75,7 @@ class Rule(_Part):
         )
 
 
-class CardRules(_Part):
+class CardRules(_RulesModel):
     """The whole file. Empty, it offers every card in every mode, in six slices."""
 
     slice_count: SliceCount = DEFAULT_SLICE_COUNT

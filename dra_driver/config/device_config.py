@@ -47,11 +47,11 @@ API_VERSION: Final = "gcu.enflame.com/v1alpha1"
 KIND: Final = "GcuConfig"
 
 
-class _Part(BaseModel):
+class _ConfigModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel)
 
 
-class PackingConfig(_Part):
+class PackingConfig(_ConfigModel):
     """How nodes and their cards are chosen; the defaults are the administrator's."""
 
     nodes: Packing | None = None
@@ -94,7 +94,7 @@ def _isolation(word: object) -> Mode:
     return ISOLATION[str(word)]
 
 
-class GcuConfig(_Part):
+class GcuConfig(_ConfigModel):
     """The whole object. `slices` and `size` mean the same as in ``capacity.requests``, for API
     servers that drop that field (before Kubernetes 1.36). `memory`, in MiB once it is read, and
     `cores` are in their place; `isolation` is the mode that it stands for."""

@@ -36,7 +36,7 @@ _LIST_AGAIN_AFTER = 10.0
 _BUMPED = 10**8
 
 
-class Handler(Protocol):
+class WatchHandler(Protocol):
     """Receives every object, from one thread."""
 
     def on_replace(self, items: Sequence[Object]) -> None:
@@ -75,7 +75,7 @@ class Reflector(Background):
         self,
         api: Api,
         resource: Resource,
-        handler: Handler,
+        handler: WatchHandler,
         *,
         namespace: str = "",
         label_selector: str = "",

@@ -54,7 +54,7 @@ def run(
         return ToolOutput(0, USAGE.encode())
     store = Store(root)
     try:
-        call = _Call(store, tuple(argv), parse(argv), sleep, clock)
+        call = _Invocation(store, tuple(argv), parse(argv), sleep, clock)
         return call.run()
     except UsageError as error:
         with store.transaction() as transaction:
@@ -63,7 +63,7 @@ def run(
         return ToolOutput(2, stderr=f"{error}\n{USAGE}")
 
 
-class _Call(NamedTuple):
+class _Invocation(NamedTuple):
     store: Store
     argv: tuple[str, ...]
     command: ParsedCall

@@ -175,7 +175,7 @@ class ConnectionHandler(BaseHTTPRequestHandler):
     def setup(self) -> None:
         super().setup()
         self.rfile.close()
-        self._client = _Client(self.connection)
+        self._client = _BoundedReader(self.connection)
         self.rfile = self._input = io.BufferedReader(self._client)
 
     def handle_one_request(self) -> None:
@@ -217,7 +217,7 @@ class ConnectionHandler(BaseHTTPRequestHandler):
         logger.debug(format, *args)
 
 
-class _Client(io.RawIOBase):
+class _BoundedReader(io.RawIOBase):
     """The bytes from the client, within a total time and a total size."""
 
     def __init__(self, connection: socket.socket) -> None:

@@ -73,12 +73,12 @@ class ProbeServer:
         self._reading = threading.Semaphore(_MOST_READING)
         self._rendering = threading.Lock()
         self._rendered_at, self._rendered = float("-inf"), b""
-        self._server: _Server | None = None
+        self._server: _ProbeServer | None = None
 
     def start(self) -> None:
         """Bind, and serve in its own thread; raises InvalidValue if the port is in use."""
         # On all interfaces, because the kubelet probes the pod's address.
-        self._server = _Server(self.port, self._answer)
+        self._server = _ProbeServer(self.port, self._answer)
         self.port = self._server.server_address[1]
         self._server.start()
 
@@ -128,20 +128,20 @@ class ProbeServer:
                 break
 
 
-class _Server(HttpServer):
+class _ProbeServer(HttpServer):
     def __init__(self, port: int, answer: AnswerPath) -> None:
         self.answer = answer
         super().__init__(
             port,
-            _Handler,
+            _ProbeHandler,
             name="probes",
             purpose="for probes and metrics",
             limit=MOST_CONNECTIONS,
         )
 
 
-class _Handler(ConnectionHandler):
-    server: _Server
+class _ProbeHandler(ConnectionHandler):
+    server: _ProbeServer
 
     def do_GET(self) -> None:  # noqa: N802 (http.server's name)
         with self.server.connections.answering(self.connection):

@@ -129,8 +129,7 @@ def _holders(holders: Iterable[Holder]) -> str:
 def pools(found: Installation) -> Iterator[Finding]:
     """Whether each pool has all slices of its newest generation."""
     slices: dict[str, dict[int, list[int]]] = {}
-    for each in found.state.slices:
-        pool = each["spec"]["pool"]
+    for pool in (each["spec"]["pool"] for each in found.state.slices):
         counts = slices.setdefault(pool["name"], {}).setdefault(pool["generation"], [])
         counts.append(int(pool["resourceSliceCount"]))
     unready = found.unready_nodes()

@@ -50,7 +50,7 @@ WEBHOOKS: Final = Resource(
 OLDEST_POLICIES: Final = (1, 30)
 
 
-class _Kind(NamedTuple):
+class _ReadKind(NamedTuple):
     """`oldest` is the first version that may serve it; `unseen` is what is not found without it."""
 
     selector: str
@@ -61,17 +61,19 @@ class _Kind(NamedTuple):
 _NO_RIGHTS: Final = "missing rights of the driver are not found"
 _NO_POLICIES: Final = "missing policies are not found"
 # RBAC is read whole: roles that somebody else made for the driver's accounts count as well.
-_OTHERS: Final[Mapping[Resource, _Kind]] = {
-    DEVICE_CLASSES: _Kind("", OLDEST, "a missing one is not found"),
-    CLUSTER_ROLES: _Kind("", (1, 0), _NO_RIGHTS),
-    CLUSTER_ROLE_BINDINGS: _Kind("", (1, 0), _NO_RIGHTS),
-    POLICIES: _Kind(OF_CHART, OLDEST_POLICIES, _NO_POLICIES),
-    POLICY_BINDINGS: _Kind(OF_CHART, OLDEST_POLICIES, _NO_POLICIES),
-    MUTATING_POLICIES: _Kind(OF_CHART, OLDEST_VISIBLE, _NO_POLICIES),
-    MUTATING_POLICY_BINDINGS: _Kind(OF_CHART, OLDEST_VISIBLE, _NO_POLICIES),
-    WEBHOOKS: _Kind(OF_CHART, OLDEST, "a webhook of another version of Kubernetes is not found"),
+_OTHERS: Final[Mapping[Resource, _ReadKind]] = {
+    DEVICE_CLASSES: _ReadKind("", OLDEST, "a missing one is not found"),
+    CLUSTER_ROLES: _ReadKind("", (1, 0), _NO_RIGHTS),
+    CLUSTER_ROLE_BINDINGS: _ReadKind("", (1, 0), _NO_RIGHTS),
+    POLICIES: _ReadKind(OF_CHART, OLDEST_POLICIES, _NO_POLICIES),
+    POLICY_BINDINGS: _ReadKind(OF_CHART, OLDEST_POLICIES, _NO_POLICIES),
+    MUTATING_POLICIES: _ReadKind(OF_CHART, OLDEST_VISIBLE, _NO_POLICIES),
+    MUTATING_POLICY_BINDINGS: _ReadKind(OF_CHART, OLDEST_VISIBLE, _NO_POLICIES),
+    WEBHOOKS: _ReadKind(
+        OF_CHART, OLDEST, "a webhook of another version of Kubernetes is not found"
+    ),
 }
-_TEMPLATES: Final = _Kind("", OLDEST, "those that another allocator would refuse are not found")
+_TEMPLATES: Final = _ReadKind("", OLDEST, "those that another allocator would refuse are not found")
 _REPORTS: Final = (f"reportingController={DRIVER}/agent", f"reason={FAILED_PREPARE}")
 
 
@@ -109,11 +111,12 @@ def read_installation(api: Api, namespace: str, *, with_templates: bool = False)
     """`with_templates`: also ResourceClaimTemplates. Raises KubeError where the server does not
     answer."""
     version = api.server_version()
-    found = Installation(read_cluster(api, namespace), version)
+    state = read_cluster(api, namespace)
+    controllers = Installation(state, version).pods("controller")
     unread: list[str] = []
     leases = {
         where: lease
-        for where in sorted({pod["metadata"]["namespace"] for pod in found.pods("controller")})
+        for where in sorted({pod["metadata"]["namespace"] for pod in controllers})
         for lease in _lease(api, where, unread)
     }
     kinds = {**_OTHERS, **({RESOURCE_CLAIM_TEMPLATES: _TEMPLATES} if with_templates else {})}
@@ -124,7 +127,7 @@ def read_installation(api: Api, namespace: str, *, with_templates: bool = False)
         for items in _objects(api, resource, kind, unread)
     }
     events = tuple(_reports(api, unread))
-    return Installation(found.state, version, leases, objects, events, tuple(unread))
+    return Installation(state, version, leases, objects, events, tuple(unread))
 
 
 def _lease(api: Api, namespace: str, unread: list[str]) -> Iterator[Object | None]:
@@ -137,7 +140,7 @@ def _lease(api: Api, namespace: str, unread: list[str]) -> Iterator[Object | Non
 
 
 def _objects(
-    api: Api, resource: Resource, kind: _Kind, unread: list[str]
+    api: Api, resource: Resource, kind: _ReadKind, unread: list[str]
 ) -> Iterator[tuple[Object, ...]]:
     try:
         yield api.list(resource, label_selector=kind.selector).items

@@ -82,12 +82,12 @@ def starting_pods(found: Installation) -> Iterator[Finding]:
                 f"See whether the agent of node {node} is ready, and whether kubeletRootDir is the "
                 "kubelet's --root-dir.",
             )
-        for each in waiting_containers(pod):
-            if each.lacks_cdi_device:
+        for container in waiting_containers(pod):
+            if container.lacks_cdi_device:
                 remedy = SWITCH_CDI_ON if is_pending else LOST_CDI_FILE
                 yield CDI_FAILED.finding(
                     where,
-                    f"its container runtime finds no CDI device ({each.message})",
+                    f"its container runtime finds no CDI device ({container.message})",
                     f"{remedy[0].upper()}{remedy[1:]}.",
                 )
 

@@ -122,14 +122,14 @@ def altered(found: Installation) -> Iterator[Finding]:
         MUTATING_POLICY_BINDINGS,
         DEVICE_CLASSES,
     ):
-        for each in found.objects.get(resource, ()):
-            if not is_of_chart(each):
+        for obj in found.objects.get(resource, ()):
+            if not is_of_chart(obj):
                 continue
-            installers, writers = _writers(each)
+            installers, writers = _writers(obj)
             others = sorted(writers - installers)
             if installers and others:
                 yield ALTERED.finding(
-                    f"{resource.kind} {each['metadata']['name']}",
+                    f"{resource.kind} {obj['metadata']['name']}",
                     f"{', '.join(others)} changed what {', '.join(sorted(installers))} installed",
                     "Set it by the chart's values instead: the next helm upgrade may undo it.",
                 )

@@ -103,10 +103,10 @@ def agents(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:
             "its cards are offered, and no agent runs there: pods with GCUs neither start nor end",
             "See why the DaemonSet of the agent has no pod there (labels, taints).",
         )
-    for each in found.state.nodes:
-        if each["metadata"]["name"] in served and _is_unready(each):
+    for node in found.state.nodes:
+        if node["metadata"]["name"] in served and _is_unready(node):
             yield NODE_NOT_READY.finding(
-                f"node {each['metadata']['name']}",
+                f"node {node['metadata']['name']}",
                 "its kubelet is not ready: pods with GCUs neither start nor end",
                 "See kubectl describe node, and the kubelet's log.",
             )

@@ -65,9 +65,9 @@ def versions(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:
     by_runtime = any(
         ("GCU_INJECTION", "runtime") in _environment(pod) for pod in found.pods("agent")
     )
-    for each in found.state.nodes:
-        if each["metadata"]["name"] in served:
-            yield from _node(each, by_claims, by_runtime=by_runtime)
+    for node in found.state.nodes:
+        if node["metadata"]["name"] in served:
+            yield from _node(node, by_claims, by_runtime=by_runtime)
     yield from _scheduler(found)
     yield from _programs(found)
 
@@ -95,9 +95,9 @@ def _settings(found: Installation) -> Iterator[Finding]:
 
 def _environment(pod: Object) -> Iterator[tuple[str, str]]:
     for container in pod["spec"]["containers"]:
-        for each in container.get("env") or ():
-            if each["name"] in {"GCU_MODE", "GCU_SLICE_FORM", "GCU_INJECTION"}:
-                yield each["name"], str(each.get("value", ""))
+        for variable in container.get("env") or ():
+            if variable["name"] in {"GCU_MODE", "GCU_SLICE_FORM", "GCU_INJECTION"}:
+                yield variable["name"], str(variable.get("value", ""))
 
 
 def _scheduler(found: Installation) -> Iterator[Finding]:

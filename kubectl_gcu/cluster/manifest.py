@@ -51,9 +51,9 @@ def parse_manifest(documents: Iterable[Any], namespace: str) -> Manifest:
     for a kind whose pods cannot be counted, and where there is no pod at all."""
     objects = [_named(each, namespace, number) for number, each in enumerate(flat(documents), 1)]
     pods: list[Object] = []
-    for each in objects:
-        with malformed(each):
-            pods.extend(_pods(each))
+    for obj in objects:
+        with malformed(obj):
+            pods.extend(_pods(obj))
     if not pods:
         raise InvalidValue("the manifest has no pod to plan")
     return Manifest(
@@ -65,15 +65,15 @@ def parse_manifest(documents: Iterable[Any], namespace: str) -> Manifest:
 
 def flat(documents: Iterable[Any]) -> Iterator[Object]:
     """The documents without empty ones, and the items of lists."""
-    for each in documents:
-        if not each:
+    for document in documents:
+        if not document:
             continue
-        if not isinstance(each, dict) or not isinstance(each.get("kind"), str):
+        if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
             raise InvalidValue("the manifest has a document that is no Kubernetes object")
-        if isinstance(each.get("items"), list):
-            yield from flat(each["items"])
+        if isinstance(document.get("items"), list):
+            yield from flat(document["items"])
         else:
-            yield each
+            yield document
 
 
 def _named(obj: Object, namespace: str, number: int) -> Object:

@@ -20,7 +20,7 @@ class ObservedPod:
     """`claims` are the pod's by their names in the pod, None where there is no such claim (yet).
     `events` are about the pod and its claims, the newest last. `group` is None for a pod that is
     bound, and where the pod has none. `binds_others` is whether other pods are bound that name the
-    same scheduler; it is looked up only where no scheduler has tried the pod. `unseen` says what
+    same scheduler; it is looked up only where no scheduler has tried the pod. `unread` says what
     the user may not read."""
 
     pod: Object
@@ -28,7 +28,7 @@ class ObservedPod:
     events: Sequence[Object] = ()
     group: PodGroupProgress | None = None
     binds_others: bool = False
-    unseen: str = ""
+    unread: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -48,12 +48,12 @@ def observe_pod(api: Api, namespace: str, name: str) -> ObservedPod:
         reference: _claim(api, namespace, claim) if claim else None
         for reference, claim in claim_names(pod).items()
     }
-    events, unseen = events_about(api, namespace, [pod, *filter(None, claims.values())])
+    events, no_events = events_about(api, namespace, [pod, *filter(None, claims.values())])
     if pods.node_name(pod) or pods.is_done(pod):
-        return ObservedPod(pod, claims, events, unseen=unseen)
-    group, unread = read_group(api, pod)
-    unseen = "; ".join(filter(None, (unseen, unread)))
-    return ObservedPod(pod, claims, events, group, _binds_others(api, pod), unseen)
+        return ObservedPod(pod, claims, events, unread=tuple(filter(None, [no_events])))
+    group, no_group = read_group(api, pod)
+    unread = tuple(filter(None, (no_events, no_group)))
+    return ObservedPod(pod, claims, events, group, _binds_others(api, pod), unread)
 
 
 def _claim(api: Api, namespace: str, name: str) -> Object | None:

@@ -14,7 +14,7 @@ def events_about(api: Api, namespace: str, objects: Collection[Object]) -> tuple
     """Events (``events.k8s.io/v1``) about the objects, not about earlier ones of the same names,
     the newest last; and, where the user may not list events, a sentence that says so."""
     try:
-        found = _list(api, namespace)
+        events = _list(api, namespace)
     except Forbidden:
         return [], (
             f"you may not list events in the namespace {namespace}: what they say about the pod "
@@ -22,7 +22,7 @@ def events_about(api: Api, namespace: str, objects: Collection[Object]) -> tuple
         )
     known = {(each["metadata"]["name"], each["metadata"]["uid"]) for each in objects}
     known |= {(name, "") for name, _ in known}  # an event without UID
-    about = [each for each in found if _subject(each) in known]
+    about = [event for event in events if _subject(event) in known]
     return sorted(about, key=event_time), ""
 
 

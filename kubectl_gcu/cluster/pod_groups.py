@@ -71,16 +71,18 @@ def read_group(api: Api, pod: Object) -> tuple[PodGroupProgress | None, str]:
     if groups is None and not unread:
         return None, ""
     try:
-        found = api.list(PODS, namespace=namespace).items
+        members = api.list(PODS, namespace=namespace).items
         listed = api.list(RESOURCE_CLAIMS, namespace=namespace).items
     except Forbidden:
         return None, (
             f"you may not list pods and resourceclaims in the namespace {namespace}: how many pods "
             f"of the PodGroup {name} there are is not shown"
         )
-    claims = {(namespace, str(each["metadata"]["name"])): each for each in listed}
-    known = progress(name, found, claims)
-    return (known if groups is None else _as_controller(known, pod, groups, found, claims)), unread
+    claims = {(namespace, str(claim["metadata"]["name"])): claim for claim in listed}
+    known = progress(name, members, claims)
+    if groups is not None:
+        known = _as_controller(known, pod, groups, members, claims)
+    return known, unread
 
 
 def _groups(api: Api, namespace: str, name: str) -> tuple[Sequence[Object] | None, str]:
@@ -107,19 +109,19 @@ def _as_controller(
     known: PodGroupProgress,
     pod: Object,
     groups: Sequence[Object],
-    found: Sequence[Object],
+    members: Sequence[Object],
     claims: Mapping[tuple[str, str], Object],
 ) -> PodGroupProgress:
     """With what the controller's own code says of the group."""
     view = PodGroups()
     view.follow(is_served=True)
-    for each in groups:
-        view.set_group(known.name, each)
-    for each in found:
-        its = _claims_of(each, claims)
-        view.set_pod(_name(each), each, has_claims=all(claim is not None for claim in its))
-        if _is_served(each, claims):
-            view.set_found(each, Member.SERVED)
+    for group in groups:
+        view.set_group(known.name, group)
+    for member in members:
+        its = _claims_of(member, claims)
+        view.set_pod(_name(member), member, has_claims=all(claim is not None for claim in its))
+        if _is_served(member, claims):
+            view.set_found(member, Member.SERVED)
     return replace(known, group=view.group_of(pod))
 
 

@@ -36,14 +36,14 @@ class WaitingContainer:
 def waiting_containers(pod: Object) -> Iterator[WaitingContainer]:
     """Each container of the pod that waits."""
     status = pod.get("status") or {}
-    for each in (
+    for container in (
         *(status.get("initContainerStatuses") or ()),
         *(status.get("containerStatuses") or ()),
     ):
-        waiting = (each.get("state") or {}).get("waiting")
+        waiting = (container.get("state") or {}).get("waiting")
         if waiting is not None:
             reason, message = waiting.get("reason", ""), waiting.get("message", "")
-            yield WaitingContainer(each["name"], str(reason), str(message).rstrip("."))
+            yield WaitingContainer(container["name"], str(reason), str(message).rstrip("."))
 
 
 def scheduled_condition(pod: Object) -> Mapping[str, Any]:

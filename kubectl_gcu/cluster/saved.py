@@ -42,32 +42,32 @@ class SavedState:
 
     def __init__(self, path: Path) -> None:
         """Raises InvalidValue for a file that cannot be read, or lacks slices, classes or nodes."""
-        found: dict[Resource, list[Object]] = {each: [] for each in _READ.values()}
-        for each in flat(load_documents(str(path))):
-            if resource := _READ.get(each["kind"]):
-                if resource is RESOURCE_SLICES and each.get("apiVersion") != resource.api_version:
-                    raise InvalidValue(f"{path} has ResourceSlices of {each.get('apiVersion')}")
-                found[resource].append(_as_v1(each))
-        if missing := [each.plural for each in _NEEDED if not found[each]]:
-            always = (each for each in _READ.values() if each is not DEVICE_TAINT_RULES)
+        saved: dict[Resource, list[Object]] = {resource: [] for resource in _READ.values()}
+        for obj in flat(load_documents(str(path))):
+            if resource := _READ.get(obj["kind"]):
+                if resource is RESOURCE_SLICES and obj.get("apiVersion") != resource.api_version:
+                    raise InvalidValue(f"{path} has ResourceSlices of {obj.get('apiVersion')}")
+                saved[resource].append(_as_v1(obj))
+        if missing := [resource.plural for resource in _NEEDED if not saved[resource]]:
+            always = (kind.plural for kind in _READ.values() if kind is not DEVICE_TAINT_RULES)
             raise InvalidValue(
                 f"{path} has no {', '.join(missing)}",
-                remedy="save them with kubectl get "
-                f"{','.join(each.plural for each in always)} -A -o json",
+                remedy=f"save them with kubectl get {','.join(always)} -A -o json",
             )
         self.objects: Mapping[Resource, tuple[Object, ...]] = {
-            resource: tuple(each) for resource, each in found.items()
+            resource: tuple(objects) for resource, objects in saved.items()
         }
 
     def template(self, namespace: str, name: str) -> Object:
         """The claim template; raises NotFound."""
-        for each in self.objects[RESOURCE_CLAIM_TEMPLATES]:
-            if (each["metadata"]["namespace"], each["metadata"]["name"]) == (namespace, name):
-                return each
+        for template in self.objects[RESOURCE_CLAIM_TEMPLATES]:
+            metadata = template["metadata"]
+            if (metadata["namespace"], metadata["name"]) == (namespace, name):
+                return template
         raise NotFound(f"there is no ResourceClaimTemplate {namespace}/{name}", status=404)
 
 
-def _as_v1(each: Object) -> Object:
+def _as_v1(obj: Object) -> Object:
     kind = DEVICE_TAINT_RULES_V1BETA2
-    is_old_rule = (each["kind"], each.get("apiVersion")) == (kind.kind, kind.api_version)
-    return with_selector(each) if is_old_rule else each
+    is_old_rule = (obj["kind"], obj.get("apiVersion")) == (kind.kind, kind.api_version)
+    return with_selector(obj) if is_old_rule else obj

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from controller.allocator.taints import with_selector
@@ -25,12 +26,30 @@ _READ: Final = (RESOURCE_SLICES, DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, PODS)
 _TAINT_RULES_ON: Final = (1, 37)
 
 
+@dataclass(frozen=True, slots=True)
+class ObservedCluster:
+    """`objects` is all that the allocator reads, empty if one kind cannot be read. `volumes` are
+    node selectors of the pod's volumes. `unread` says what is not there, or the user may not
+    read."""
+
+    objects: Mapping[Resource, tuple[Object, ...]]
+    volumes: Sequence[Object] = ()
+    unread: tuple[str, ...] = ()
+
+
+def observe_cluster(api: Api, pod: Object) -> ObservedCluster:
+    """All that is read to decide about the pod."""
+    objects, no_objects = objects_to_decide(api)
+    volumes, no_volumes = _volumes_of(api, pod) if objects else ((), "")
+    return ObservedCluster(objects, volumes, tuple(filter(None, (no_objects, no_volumes))))
+
+
 def objects_to_decide(api: Api) -> tuple[dict[Resource, tuple[Object, ...]], str]:
     """All that the allocator reads, or nothing; and what is not there, or the user may not read."""
-    found: dict[Resource, tuple[Object, ...]] = {}
+    objects: dict[Resource, tuple[Object, ...]] = {}
     for resource in _READ:
         try:
-            found[resource] = tuple(api.list(resource).items)
+            objects[resource] = tuple(api.list(resource).items)
         except NotFound:
             return {}, f"the API server has no {resource.plural} of {resource.api_version}"
         except Forbidden:
@@ -39,10 +58,10 @@ def objects_to_decide(api: Api) -> tuple[dict[Resource, tuple[Object, ...]], str
                 "of the controller's last event"
             )
     rules, missing = taint_rules(api)
-    return found | {DEVICE_TAINT_RULES: rules}, missing
+    return objects | {DEVICE_TAINT_RULES: rules}, missing
 
 
-def volumes_of(api: Api, pod: Object) -> tuple[Sequence[Object], str]:
+def _volumes_of(api: Api, pod: Object) -> tuple[Sequence[Object], str]:
     """Node selectors of the pod's volumes."""
     try:
         return read_volumes(api, pod).selectors, ""

@@ -62,23 +62,28 @@ def _pools(slices: Iterable[Object], rules: Iterable[TaintRule]) -> defaultdict[
     """By pool the cards of its newest generation."""
     pools: defaultdict[str, _Cards] = defaultdict(dict)
     generations: defaultdict[str, int] = defaultdict(int)
-    for each in sorted(slices, key=lambda each: each["spec"]["pool"]["generation"]):
-        pool = each["spec"]["pool"]
+    for spec in sorted((each["spec"] for each in slices), key=_generation):
+        pool = spec["pool"]
         if pool["generation"] > generations[pool["name"]]:
             generations[pool["name"]] = pool["generation"]
             pools[pool["name"]] = {}
-        hidden = not each["spec"].get("nodeName")
-        for device in each["spec"].get("devices") or ():
+        hidden = not spec.get("nodeName")
+        for device in spec.get("devices") or ():
             taints = [rule.taint for rule in rules if rule.selects(pool["name"], device["name"])]
             _add_device(pools[pool["name"]], reveal(device) if hidden else device, taints)
     return pools
 
 
-def _node_of(each: Object) -> str:
+def _generation(spec: Mapping[str, Any]) -> int:
+    return int(spec["pool"]["generation"])
+
+
+def _node_of(resource_slice: Object) -> str:
     """A hidden slice names its node as its owner."""
-    owners = each["metadata"].get("ownerReferences") or ()
+    owners = resource_slice["metadata"].get("ownerReferences") or ()
     owner = next((str(it["name"]) for it in owners if it["kind"] == "Node"), "")
-    return str(each["spec"].get("nodeName") or owner or each["spec"]["pool"]["name"])
+    spec = resource_slice["spec"]
+    return str(spec.get("nodeName") or owner or spec["pool"]["name"])
 
 
 def _add_device(cards: _Cards, device: Mapping[str, Any], by_rules: Iterable[Taint]) -> None:
@@ -151,11 +156,11 @@ def _amount(mode: Mode, result: Result) -> int:
 
 def _prepared(claim: Object, result: Result) -> Mapping[str, Any]:
     """What the node's agent wrote about the device; empty until the claim is prepared."""
-    for each in claim["status"].get("devices") or ():
-        key = each["driver"], each["pool"], each["device"], each.get("shareID")
+    for device in claim["status"].get("devices") or ():
+        key = device["driver"], device["pool"], device["device"], device.get("shareID")
         if key == (DRIVER, result.pool, result.device, result.share_id):
-            found: Mapping[str, Any] = each.get("data") or {}
-            return found
+            data: Mapping[str, Any] = device.get("data") or {}
+            return data
     return {}
 
 

@@ -18,7 +18,7 @@ from kubectl_gcu.inventory.views import CardView, Holder, HoldingPod, NodeView, 
 def nodes_by_limits(state: ClusterState) -> tuple[list[NodeView], list[str]]:
     """Sorted by name; and a sentence for each node whose annotation cannot be read."""
     pods = {each["metadata"]["uid"]: each for each in state.pods}
-    found: list[NodeView] = []
+    nodes: list[NodeView] = []
     unreadable: list[str] = []
     for node in sorted(state.nodes, key=lambda each: str(each["metadata"]["name"])):
         name = node["metadata"]["name"]
@@ -31,8 +31,8 @@ def nodes_by_limits(state: ClusterState) -> tuple[list[NodeView], list[str]]:
             unreadable.append(f"node {name}: {error}")
         else:
             views = tuple(_view(card, pods) for card in cards)
-            found.append(NodeView(name, ServedBy.LIMITS, views))
-    return found, unreadable
+            nodes.append(NodeView(name, ServedBy.LIMITS, views))
+    return nodes, unreadable
 
 
 def _view(card: NodeCard, pods: Mapping[str, Object]) -> CardView:
@@ -53,12 +53,12 @@ def _view(card: NodeCard, pods: Mapping[str, Object]) -> CardView:
 
 
 def _holders(mode: Mode, held: tuple[Hold, ...], pods: Mapping[str, Object]) -> Iterator[Holder]:
-    for each in held:
-        pod = pods.get(each.pod)
+    for hold in held:
+        pod = pods.get(hold.pod)
         users: tuple[HoldingPod, ...] = ()
         if pod is not None:
-            users = (holding_pod(pod, (each.container,)),)
-        elif each.pod:
-            users = (HoldingPod("", "", each.pod, (each.container,)),)
-        profile = each.instance.profile if each.instance else ""
-        yield Holder(mode, each.amount, "", users, profile)
+            users = (holding_pod(pod, (hold.container,)),)
+        elif hold.pod:
+            users = (HoldingPod("", "", hold.pod, (hold.container,)),)
+        profile = hold.instance.profile if hold.instance else ""
+        yield Holder(mode, hold.amount, "", users, profile)

@@ -39,12 +39,12 @@ def _alternative(exact: Mapping[str, Any], amounts: Mapping[str, object]) -> str
 
 def _configured(config: Iterable[Mapping[str, Any]], request: str) -> dict[str, object]:
     """The driver's parameters for the request. A later entry goes before an earlier one."""
-    found: dict[str, object] = {}
+    configured: dict[str, object] = {}
     for entry in config:
         opaque = entry.get("opaque") or {}
         # An entry that names no request is for all. One for a request is for its alternatives.
         names = {name.partition("/")[0] for name in entry.get("requests") or (request,)}
         parameters = opaque.get("parameters")
         if opaque.get("driver") == DRIVER and request in names and isinstance(parameters, Mapping):
-            found |= {name: parameters[name] for name in parameters if name not in _TYPE_META}
-    return found
+            configured |= {name: parameters[name] for name in parameters if name not in _TYPE_META}
+    return configured

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from controller.allocating.bind_clock import BINDING_LIMIT
 from controller.cache import pods
-from controller.queue.bind_clock import BINDING_LIMIT
 from dra_driver.model.claims.claim import Object, allocated_at, reserved_for, results
 from dra_driver.model.names import DRIVER
 from kubectl_gcu.cluster.pod_groups import PodGroupProgress

@@ -121,12 +121,12 @@ class Planner:
 
     def _claims_of(self, pod: Object) -> Iterator[tuple[str, Object]]:
         namespace = pod["metadata"]["namespace"]
-        for each in pod["spec"].get("resourceClaims") or ():
-            if template := each.get("resourceClaimTemplateName"):
-                key = namespace, f"{pod['metadata']['name']}-{each['name']}"
-                yield each["name"], _claim(key, self._template(namespace, template)["spec"])
+        for reference in pod["spec"].get("resourceClaims") or ():
+            if template := reference.get("resourceClaimTemplateName"):
+                key = namespace, f"{pod['metadata']['name']}-{reference['name']}"
+                yield reference["name"], _claim(key, self._template(namespace, template)["spec"])
             else:
-                yield each["name"], self._named(namespace, each["resourceClaimName"])
+                yield reference["name"], self._named(namespace, reference["resourceClaimName"])
 
     def _template(self, namespace: str, name: str) -> Object:
         return (

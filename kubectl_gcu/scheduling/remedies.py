@@ -7,16 +7,16 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from controller.allocator.device_request import DeviceRequest
-from controller.allocator.nodes.node_info import Card
+from controller.allocator.nodes.node_info import CardDevices
 from controller.allocator.nodes.node_set import NodeSet, numbers
-from controller.allocator.nodes.signature import Verdict
+from controller.allocator.nodes.signature import Feasibility
 from controller.allocator.state import State
 from controller.allocator.taints import Taint
 from dra_driver.model.claims.claim import Object, reserved_for
 from dra_driver.model.names import TAINT_UNHEALTHY
 from kubectl_gcu.inventory.problem_pages import PAGES as PAGES_BY_TAINT
 
-_TAINTED: Final = f"{Verdict.TAINTED} "
+_TAINTED: Final = f"{Feasibility.TAINTED} "
 # What only a person, or time, ends; by the words of controller/allocator/diagnosis.py.
 PAGES: Final = {
     "unhealthy": PAGES_BY_TAINT[TAINT_UNHEALTHY],
@@ -27,16 +27,16 @@ PAGES: Final = {
 def when_all_claims_ended(counts: Iterable[Counter[str]]) -> str:
     """`counts` has for each request how many cards would be free, too small, unhealthy, …"""
     counts = list(counts)
-    lacking = [each for each in counts if not each[Verdict.FREE]] or counts
-    if not all(each.total() for each in lacking):
+    lacking = [words for words in counts if not words[Feasibility.FREE]] or counts
+    if not all(words.total() for words in lacking):
         return (
             "the end of all claims would not help: correct the DeviceClass or the selectors of the "
             "request, which select no device"
         )
-    found = sum(lacking, start=Counter[str]())
+    total = sum(lacking, start=Counter[str]())
     broken = {
         word: count
-        for word, count in found.items()
+        for word, count in total.items()
         if word == "unhealthy" or word.startswith(_TAINTED)
     }
     text = ", ".join(
@@ -45,7 +45,7 @@ def when_all_claims_ended(counts: Iterable[Counter[str]]) -> str:
     )
     if not broken:
         return "ask for less: the end of all claims would not help"
-    if broken.keys() == found.keys():
+    if broken.keys() == total.keys():
         return (
             "neither the end of claims nor a smaller request would help: of the cards that the "
             f"request selects, {text}; the node's administrator can end that"
@@ -62,26 +62,26 @@ def tainted_cards(
     """Each card on the `nodes` with a device that a request selects and whose taints it does not
     tolerate, with these."""
     texts = (
-        f"node {node.name}, {_name(card)}: {', '.join(map(_taint, found))}"
+        f"node {node.name}, {_name(card)}: {', '.join(map(_taint, taints))}"
         for asked in requests
         for node in map(state.fleet.at, numbers(nodes & state.fleet.all_nodes))
         for card in node.cards
-        if (found := _taints(state, asked, card))
+        if (taints := _taints(state, asked, card))
     )
     return tuple(dict.fromkeys(texts))
 
 
-def _taints(state: State, asked: DeviceRequest, card: Card) -> Collection[Taint]:
+def _taints(state: State, asked: DeviceRequest, card: CardDevices) -> Collection[Taint]:
     fit = card.signature.fit_of(asked, card.devices, state.selectors)
-    found: dict[Taint, None] = {}
+    taints: dict[Taint, None] = {}
     for index in fit.selected:
         capacity_fit = asked.capacity_fit(card.kinds[index])
-        if capacity_fit and card.signature.verdict(asked, index) is Verdict.TAINTED:
-            found |= dict.fromkeys(capacity_fit.taints)
-    return found
+        if capacity_fit and card.signature.feasibility(asked, index) is Feasibility.TAINTED:
+            taints |= dict.fromkeys(capacity_fit.taints)
+    return taints
 
 
-def _name(card: Card) -> str:
+def _name(card: CardDevices) -> str:
     device = card.devices[0]
     return f"card {device.card[1]}" if device.card else f"device {device.id.name}"
 
@@ -109,8 +109,8 @@ def without_node_constraints(pod: Object) -> tuple[Object, str]:
 
 def users_of_several(claims: Sequence[Object]) -> Iterator[tuple[tuple[str, str], list[Object]]]:
     """The pods that have several of the claims, by namespace and name."""
-    found: defaultdict[tuple[str, str], list[Object]] = defaultdict(list)
+    by_pod: defaultdict[tuple[str, str], list[Object]] = defaultdict(list)
     for claim in claims:
-        for each in reserved_for(claim):
-            found[claim["metadata"]["namespace"], str(each["name"])].append(claim)
-    return ((pod, several) for pod, several in sorted(found.items()) if len(several) > 1)
+        for user in reserved_for(claim):
+            by_pod[claim["metadata"]["namespace"], str(user["name"])].append(claim)
+    return ((pod, several) for pod, several in sorted(by_pod.items()) if len(several) > 1)

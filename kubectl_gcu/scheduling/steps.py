@@ -234,9 +234,9 @@ def _not_ready(claim: Object) -> Mapping[str, Any]:
 
 def _ready(claim: Object) -> Iterator[Mapping[str, Any]]:
     """The condition Ready of each of this driver's devices; other drivers have conditions too."""
-    for each in (claim.get("status") or {}).get("devices") or ():
-        if each["driver"] == DRIVER:
-            yield from (it for it in each.get("conditions") or () if it["type"] == "Ready")
+    for device in (claim.get("status") or {}).get("devices") or ():
+        if device["driver"] == DRIVER:
+            yield from (it for it in device.get("conditions") or () if it["type"] == "Ready")
 
 
 def has_gcus(pod: Object, claims: Mapping[str, Object | None]) -> bool:

@@ -288,21 +288,3 @@ def _referred(schema: dict[str, Any]) -> dict[str, Any]:
     name = schema.get("$ref", "").rpartition("/")[2]
     found: dict[str, Any] = SCHEMA["definitions"].get(name, {})
     return found
-
-
-def test_the_documentation_lists_every_value() -> None:
-    page = (CHECKOUT / "docs/user/values.md").read_text()
-    rows = [line.split("|")[1:3] for line in page.splitlines() if line.startswith("| `")]
-    listed = {name.strip(" `"): default.strip() for name, default in rows}
-    leaves = dict(_leaves(DEFAULTS))
-    assert set(listed) == set(leaves)
-    literal = {name: text.strip("`") for name, text in listed.items() if text.startswith("`")}
-    assert literal == {name: json.dumps(leaves[name]).strip('"') or '""' for name in literal}
-
-
-def _leaves(values: Values, path: str = "") -> Iterator[tuple[str, object]]:
-    for name, value in values.items():
-        if isinstance(value, dict) and value and name != "resources":
-            yield from _leaves(value, f"{path}{name}.")
-        else:
-            yield f"{path}{name}", value

@@ -13,7 +13,7 @@ from dra_driver.kube.client import Client
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
 from dra_driver.model.claims.claim import ClaimRef, Object, allocation, results
 from dra_driver.node.checkpoint.ledger import Ledger
-from dra_driver.node.checkpoint.records import Kind, PreparedDevice, record
+from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice, record
 from tests.cluster.cluster import Cluster
 from tests.control_plane.conftest import Eyes
 from tests.control_plane.machines import Machines
@@ -62,7 +62,7 @@ def written(api: Client, *claims: Object) -> tuple[list[str], list[str]]:
             PreparedDevice(r.request, r.pool, r.device, visible_cards=CARDS[:1])
             for r in results(each)
         ]
-        ledger = ledger.apply(record(Kind.PREPARE_COMPLETED, ClaimRef.of(each), tuple(holds)))
+        ledger = ledger.apply(record(ClaimStep.PREPARE_COMPLETED, ClaimRef.of(each), tuple(holds)))
     refused: list[str] = []
     statuses = ClaimStatuses(
         api,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from controller.allocating.claim_writer import ClaimWriter
 from controller.leaderelection.fence import Fence
 from controller.write.writer import Writer
 from dra_driver.agent.slices.slices import SliceForm, desired_slices
@@ -184,7 +185,8 @@ def test_the_controller_does_its_work(api: Client, controller: Stage) -> None:
     fence = Fence(lambda: 0.0)
     fence.open_until(1.0, "term")
     fence.accept()
-    writer = Writer(controller.thief, fence, controller.thief.server_version)
+    others = Writer(controller.thief, fence, controller.thief.server_version)
+    writer = ClaimWriter(controller.thief, fence, others)
     writer.write_term(controller.claim("worked"), "term")
     planned = controller.claim("worked") | {"status": {"allocation": allocated(DRIVER)}}
     assert writer.allocate([planned]).error is None

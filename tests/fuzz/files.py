@@ -29,7 +29,7 @@ from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import (
     CardRecordKind,
-    Kind,
+    ClaimStep,
     card_record,
     decode,
     encode,
@@ -56,8 +56,8 @@ _GRANT: Final = ContainerAllocation((PluginDevice(CARDS[1], Mode.SHARED, 3),), 6
 _HEADER: Final = {"kind": "header", "format": "gcu-dra-journal", "version": 1}
 _RECORDS: Final[list[Any]] = [
     _HEADER,
-    *(record(kind, ref(at), (each,)).raw for at, each in enumerate(_HOLDS) for kind in Kind),
-    record(Kind.PREPARE_COMPLETED, _GRANT, (_HOLDS[1],)).raw,
+    *(record(kind, ref(at), (each,)).raw for at, each in enumerate(_HOLDS) for kind in ClaimStep),
+    record(ClaimStep.PREPARE_COMPLETED, _GRANT, (_HOLDS[1],)).raw,
     *(card_record(kind, CARDS[0]).raw for kind in CardRecordKind),
     {"kind": "of-tomorrow", "claim": {"namespace": "team", "name": "claim-1", "uid": "uid-1"}},
 ]

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from tests.seed import Sample, told
-from tests.unit.controller.two_leaders import play
+from tests.unit.controller.allocating.two_leaders import play
 
 HISTORIES: Final = Sample(always=50, of_the_day=100, soak=10_000)
 

@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from controller.queue.bind_clock import UNUSED_LIMIT
+from controller.allocating.bind_clock import UNUSED_LIMIT
 from dra_driver.kube.errors import Conflict, KubeError, Unavailable
 from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import results
@@ -224,9 +224,8 @@ def held_in_vain(cluster: Cluster) -> list[str]:
 
 def remembered(cluster: Cluster) -> set[str]:
     """The UIDs of the pods and groups that the controller knows something about."""
-    world = cluster.world
-    clock = world.worker._handlers._bind_clock
-    return {*clock._units, *clock._promised, *world.backoff._pods}
+    clocks = cluster.world.clocks
+    return {*clocks.bind._units, *clocks.bind._promised, *clocks.backoff._pods}
 
 
 @pytest.mark.parametrize("seeds", HISTORIES.blocks(5))

@@ -1,8 +1,16 @@
-"""The table of the chart's README, from a text of values."""
+"""Texts of the chart's values, from a text of values."""
 
 from __future__ import annotations
 
-from tests.chart_values import table
+import json
+
+from tests.chart_values import (
+    passed_settings,
+    table,
+    values_of,
+    with_descriptions,
+    with_settings,
+)
 
 TEXT = """\
 # A group,
@@ -33,3 +41,62 @@ def test_groups_comments_and_defaults() -> None:
         '| `group.resources` | `{"limits": {"memory": "1Gi"}}` |  |',
         '| `other.flow` | `{"a": "<x>"}` |  |',
     ]
+
+
+def test_a_comment_begins_with_the_text_of_the_setting() -> None:
+    text = """\
+group:
+  # What it was.
+  # In two lines.
+  #
+  # What the chart adds.
+  first: 1
+  second: 2
+third: 3
+"""
+    settings = {"group.first": "Seconds of it.", "group.second": "word " * 30}
+    written = with_settings(text, settings)
+    assert (
+        written
+        == f"""\
+group:
+  # Seconds of it.
+  #
+  # What the chart adds.
+  first: 1
+  # {"word " * 22}word
+  # {"word " * 6}word
+  second: 2
+third: 3
+"""
+    )
+    assert with_settings(written, settings) == written
+    first = values_of(written)[1]
+    assert (first.path, first.text) == ("group.first", "Seconds of it. What the chart adds.")
+
+
+def test_the_schema_has_the_comments() -> None:
+    schema = """\
+{"type": "object", "properties": {
+  "group": {
+    "description": "Old.", "properties": {"bare": {"description": "Kept.", "type": "integer"},
+    "list": {
+      "type": "array", "items": {"description": "Kept, too."}}}}
+}}
+"""
+    written = with_descriptions(schema, values_of(TEXT))
+    group = json.loads(written)["properties"]["group"]
+    assert group["description"] == "A group, in two lines."
+    assert group["properties"]["list"] == {
+        "description": "A list: a | b. `- {one: entry}` Empty: nobody.",
+        "type": "array",
+        "items": {"description": "Kept, too."},
+    }
+    assert group["properties"]["bare"]["description"] == "Kept."
+    assert with_descriptions(written, values_of(TEXT)) == written
+
+
+def test_a_value_that_the_chart_reads_itself_has_a_text_of_its_own() -> None:
+    passed = passed_settings()
+    assert passed["agent.presenceInterval"] == "Seconds between scans of the PCI bus."
+    assert passed.keys().isdisjoint({"mode", "allocator", "kubeletRootDir", "logLevel"})

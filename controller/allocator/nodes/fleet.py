@@ -167,15 +167,15 @@ class Fleet:
                     sets[n] |= bit
 
     def _sets(self, signature: CardSignature) -> list[NodeSet]:
-        found = self.with_cards.get(signature)
-        if found is None:
+        nodes = self.with_cards.get(signature)
+        if nodes is None:
             if len(self.with_cards) >= self._most_signatures:
-                self.with_cards = {each: sets for each, sets in self.with_cards.items() if sets}
+                self.with_cards = {known: sets for known, sets in self.with_cards.items() if sets}
                 self._cards = +self._cards
                 self._most_signatures = 2 * len(self.with_cards) + _FEW
                 self.rebuilds += 1
-            found = self.with_cards[signature] = []
-        return found
+            nodes = self.with_cards[signature] = []
+        return nodes
 
     def _rebuild(self) -> None:
         """All nodes have new numbers."""

@@ -17,7 +17,7 @@ from dra_driver.model.devices.topology import topology
 
 
 @dataclass(slots=True)
-class Card:
+class CardDevices:
     """Devices that exclude each other, in the order of slices. A device without the attribute
     `card` is a card of its own, whose `key` is the device's id."""
 
@@ -60,12 +60,12 @@ class NodeInfo:
         for device in devices:
             grouped[device.card or device.id].append(device)
         self._cards_of: dict[DeviceId, int] = {}
-        self.cards: list[Card] = []
+        self.cards: list[CardDevices] = []
         for card, (key, members) in enumerate(grouped.items()):
             self._cards_of.update((device.id, card) for device in members)
             kinds = tuple([device.kind for device in members])
             signature = signatures.of(kinds, (None,) * len(members), ())
-            self.cards.append(Card(key, tuple(members), kinds, signature))
+            self.cards.append(CardDevices(key, tuple(members), kinds, signature))
         self.topology = topology(tuple([card.devices[0].place for card in self.cards]))
         self.refresh(range(len(self.cards)), allocated, signatures)
 
@@ -101,7 +101,7 @@ class NodeInfo:
                     return number
         return found
 
-    def _vanished(self, card: Card, allocated: AllocatedDevices) -> tuple[str, ...]:
+    def _vanished(self, card: CardDevices, allocated: AllocatedDevices) -> tuple[str, ...]:
         """The types, by their names, of the card's devices that are allocated and not published."""
         if isinstance(card.key, DeviceId):
             return ()

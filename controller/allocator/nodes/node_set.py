@@ -29,11 +29,11 @@ class NodeNumbers:
 
     def number(self, name: str) -> int:
         """The number of the node; a new one gets the next."""
-        found = self._numbers.get(name)
-        if found is None:
-            found = self._numbers[name] = len(self._names)
+        number = self._numbers.get(name)
+        if number is None:
+            number = self._numbers[name] = len(self._names)
             self._names.append(name)
-        return found
+        return number
 
     def __contains__(self, name: object) -> bool:
         """Whether the node has a number. Pods may name nodes that never existed: those get none."""

@@ -22,7 +22,7 @@ from dra_driver.selector.selector import Selectors
 _MOST_FITS: Final = 32_768  # some 16 MiB
 
 
-class Verdict(StrEnum):
+class Feasibility(StrEnum):
     """Whether a device can serve a request, or the first reason why not."""
 
     FREE = "free"
@@ -92,24 +92,24 @@ class CardSignature:
             device_request, devices, selectors
         )
 
-    def verdict(self, device_request: DeviceRequest, index: int) -> Verdict:
+    def feasibility(self, device_request: DeviceRequest, index: int) -> Feasibility:
         """Whether the selected device at `index` can serve the request."""
         kind, use = self.kinds[index], self.uses[index]
         capacity_fit = device_request.capacity_fit(kind)
         if capacity_fit is None:
-            return Verdict.TOO_SMALL
+            return Feasibility.TOO_SMALL
         if use is not None and kind.multiple and not _has_room(capacity_fit, use):
-            return Verdict.FULL
+            return Feasibility.FULL
         if kind.counters is not self.for_scheduler:
-            return Verdict.COUNTERS if kind.counters else Verdict.NO_COUNTERS
+            return Feasibility.COUNTERS if kind.counters else Feasibility.NO_COUNTERS
         # kube-scheduler gives administrators no card whose counters are used up
         # (kubernetes#140729).
         if self.for_scheduler or not device_request.admin_access:
             if use is not None and (use.wholes or not kind.multiple):
-                return Verdict.HELD
+                return Feasibility.HELD
             if self.holder(index):
-                return Verdict.EXCLUDED
-        return Verdict.TAINTED if capacity_fit.taints else Verdict.FREE
+                return Feasibility.EXCLUDED
+        return Feasibility.TAINTED if capacity_fit.taints else Feasibility.FREE
 
     def holder(self, index: int) -> str:
         """The type of another device of the card that is allocated, as a card is in one mode at a
@@ -140,7 +140,10 @@ class CardSignature:
                 continue
             selected.append(index)
             capacity_fit = device_request.capacity_fit(self.kinds[index])
-            if capacity_fit is not None and self.verdict(device_request, index) is Verdict.FREE:
+            if (
+                capacity_fit is not None
+                and self.feasibility(device_request, index) is Feasibility.FREE
+            ):
                 use = self.uses[index]
                 free.append(
                     DeviceFit(index, capacity_fit, use, _fill(self.kinds[index], use, capacity_fit))

@@ -52,16 +52,16 @@ class CardVariant:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _ProfileTable:
     variant: CardVariant
     profiles: tuple[Profile, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class _TablesFile:
     format: str
     version: int
-    tables: tuple[_Entry, ...]
+    tables: tuple[_ProfileTable, ...]
 
 
 class ProfileTables:
@@ -143,12 +143,12 @@ class ProfileTables:
 
 
 def _format(tables: Mapping[CardVariant, ProfileTable]) -> bytes:
-    entries = tuple(_Entry(variant, table.profiles) for variant, table in tables.items())
-    return msgspec.json.format(msgspec.json.encode(_File(_FORMAT, _VERSION, entries))) + b"\n"
+    entries = tuple(_ProfileTable(variant, table.profiles) for variant, table in tables.items())
+    return msgspec.json.format(msgspec.json.encode(_TablesFile(_FORMAT, _VERSION, entries))) + b"\n"
 
 
 def _parse(content: bytes) -> dict[CardVariant, ProfileTable]:
-    found = msgspec.json.decode(content, type=_File)
+    found = msgspec.json.decode(content, type=_TablesFile)
     if (found.format, found.version) != (_FORMAT, _VERSION):
         raise InvalidValue(f"version {found.version} of {found.format}")
     return {each.variant: ProfileTable.of(each.profiles) for each in found.tables}

@@ -61,7 +61,7 @@ def _without_domain(address: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class _CardGroup:
     """The cards below one bridge, root complex or NUMA node. Those in different `parts` are
     `distance` from each other; a single card has no parts. `level` numbers the distances that
     occur on the node, from the nearest, and `outside` has the cards that are not in the group,
@@ -69,7 +69,7 @@ class _Group:
 
     distance: int
     cards: int
-    parts: tuple[_Group, ...] = ()
+    parts: tuple[_CardGroup, ...] = ()
     level: int = 0
     outside: tuple[tuple[int, int], ...] = ()
 
@@ -172,12 +172,12 @@ class _Search:
     free: int
     kept: int
 
-    def fits(self, group: _Group) -> bool:
+    def fits(self, group: _CardGroup) -> bool:
         """Whether the group has enough cards, and those that are kept."""
         enough = (self.available & group.cards).bit_count() >= self.count
         return enough and not self.kept & ~group.cards
 
-    def cost(self, group: _Group) -> int:
+    def cost(self, group: _CardGroup) -> int:
         """Of the best choice in the group, which must have as many cards."""
         outside = sum(
             self.count * (cards & self.free).bit_count() << self._broken_at(level)
@@ -185,7 +185,7 @@ class _Search:
         )
         return self._costs(group)[self.count] + outside
 
-    def _costs(self, group: _Group) -> list[int]:
+    def _costs(self, group: _CardGroup) -> list[int]:
         """By the number of cards taken, from none to `count` or as many as there are."""
         if not group.parts:
             return [0, group.cards] if group.cards & self.available else [0]
@@ -197,7 +197,7 @@ class _Search:
         return best
 
     def _joined(
-        self, group: _Group, one: int, ours: list[int], other: int, theirs: list[int]
+        self, group: _CardGroup, one: int, ours: list[int], other: int, theirs: list[int]
     ) -> list[int]:
         """The costs for two sets of cards together, which are `group.distance` apart."""
         kept, their_kept = (one & self.kept).bit_count(), (other & self.kept).bit_count()
@@ -234,11 +234,11 @@ def topology(places: tuple[CardPlace, ...]) -> Topology:
     return Topology(places)
 
 
-def _tree(places: Sequence[CardPlace]) -> _Group:
+def _tree(places: Sequence[CardPlace]) -> _CardGroup:
     roots: dict[Hashable, list[int]] = defaultdict(list)
     for card, place in enumerate(places):
         roots[place.root or place.bridges[:1] or card].append(card)
-    numa_nodes: dict[Hashable, list[_Group]] = defaultdict(list)
+    numa_nodes: dict[Hashable, list[_CardGroup]] = defaultdict(list)
     for root, cards in roots.items():
         known = [numa for card in cards if (numa := places[card].numa) is not None]
         node = min(known) if known else ("unknown", root)
@@ -246,10 +246,10 @@ def _tree(places: Sequence[CardPlace]) -> _Group:
     return _group(_APART, [_group(_SAME_NUMA_NODE, parts) for parts in numa_nodes.values()])
 
 
-def _below(places: Sequence[CardPlace], cards: Sequence[int], depth: int) -> _Group:
+def _below(places: Sequence[CardPlace], cards: Sequence[int], depth: int) -> _CardGroup:
     """Of cards that have the first `depth` bridges in common."""
     if len(cards) == 1:
-        return _Group(0, 1 << cards[0])
+        return _CardGroup(0, 1 << cards[0])
     parts: dict[Hashable, list[int]] = defaultdict(list)
     for card in cards:
         bridges = places[card].bridges
@@ -259,15 +259,15 @@ def _below(places: Sequence[CardPlace], cards: Sequence[int], depth: int) -> _Gr
     return _group(distance if depth else _SAME_ROOT, below)
 
 
-def _group(distance: int, parts: Sequence[_Group]) -> _Group:
+def _group(distance: int, parts: Sequence[_CardGroup]) -> _CardGroup:
     if len(parts) == 1:
         return parts[0]
-    return _Group(distance, sum(part.cards for part in parts), tuple(parts))
+    return _CardGroup(distance, sum(part.cards for part in parts), tuple(parts))
 
 
 def _numbered(
-    group: _Group, levels: Mapping[int, int], outside: tuple[tuple[int, int], ...]
-) -> _Group:
+    group: _CardGroup, levels: Mapping[int, int], outside: tuple[tuple[int, int], ...]
+) -> _CardGroup:
     level = levels.get(group.distance, 0)
     parts = tuple(
         _numbered(part, levels, (*outside, (level, group.cards & ~part.cards)))
@@ -276,7 +276,7 @@ def _numbered(
     return replace(group, parts=parts, level=level, outside=outside)
 
 
-def _walk(group: _Group) -> Iterator[_Group]:
+def _walk(group: _CardGroup) -> Iterator[_CardGroup]:
     yield group
     for part in group.parts:
         yield from _walk(part)

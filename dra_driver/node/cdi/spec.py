@@ -19,7 +19,7 @@ from dra_driver.model.claims.owner import Owner
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.instance import Instance
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.checkpoint.records import Kind, PreparedDevice, decode, encode, record
+from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice, decode, encode, record
 
 # Annotations came with 0.6.0, which containerd reads from 1.7.12 on and every 2.x; Kubernetes
 # 1.36 needs containerd 2 anyway.
@@ -55,7 +55,7 @@ def render(
     `cards` has every card that a container sees. An annotation, which no container sees, has the
     ``prepared`` record: a lost journal is rebuilt from it.
     """
-    prepared = record(Kind.PREPARE_COMPLETED, owner, tuple(devices)).raw
+    prepared = record(ClaimStep.PREPARE_COMPLETED, owner, tuple(devices)).raw
     spec = {
         "cdiVersion": _VERSION,
         "kind": names.CDI_KIND,
@@ -91,7 +91,7 @@ def read_record(content: bytes, uid: str) -> tuple[Owner, tuple[PreparedDevice, 
         found = decode(annotation.encode("ascii"))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidValue(f"a CDI file has no readable record of its owner: {error!r}") from error
-    if found.owner is None or found.kind != Kind.PREPARE_COMPLETED or not found.devices:
+    if found.owner is None or found.kind != ClaimStep.PREPARE_COMPLETED or not found.devices:
         raise InvalidValue("a CDI file's record of its owner is incomplete")
     if found.owner.uid != uid:
         raise InvalidValue(f"the CDI file of {uid} is of {found.owner.uid}")

@@ -19,7 +19,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.records import (
     CardRecordKind,
-    Kind,
+    ClaimStep,
     PreparedDevice,
     Record,
     card_record,
@@ -74,7 +74,7 @@ class Ledger:
             return replace(self, unknown=(*self.unknown, record.raw))
         uid = record.owner.uid
         held = self.claims.get(uid)
-        if record.kind == Kind.FORGOTTEN:
+        if record.kind == ClaimStep.FORGOTTEN:
             left = dict(self.claims)
             left.pop(uid, None)
             return Ledger(left, self.switched, self.unknown)

@@ -25,7 +25,7 @@ from dra_driver.model.quantity import parse_quantity
 _parsed = lru_cache(maxsize=1024)(parse_device_name)
 
 
-class Kind(StrEnum):
+class ClaimStep(StrEnum):
     """The steps of a claim on the node, each written before the effects that follow it.
 
     ``intent`` and ``unpreparing`` account for every effect that may have happened; ``prepared`` and
@@ -130,8 +130,8 @@ PreparedDevices = tuple[PreparedDevice, ...]
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record. ``kind`` is a `Kind`, a `CardRecordKind`, or the kind that a newer version wrote;
-    ``raw`` is the JSON object with all fields."""
+    """One record. ``kind`` is a `ClaimStep`, a `CardRecordKind`, or the kind that a newer version
+    wrote; ``raw`` is the JSON object with all fields."""
 
     kind: str
     owner: Owner | None
@@ -149,7 +149,7 @@ def _amount(text: str) -> int | None:
     return int(value) if value >= 1 and value == int(value) else None
 
 
-def record(kind: Kind, owner: Owner, devices: tuple[PreparedDevice, ...]) -> Record:
+def record(kind: ClaimStep, owner: Owner, devices: tuple[PreparedDevice, ...]) -> Record:
     """A new record. Every kind has all that is known, so that one record is enough if others are
     damaged."""
     raw = {
@@ -211,7 +211,7 @@ def read(raw: Mapping[str, Any]) -> Record:
         owner = _owner_in(raw)
         devices = tuple(_device_in(device) for device in raw.get("holds", ()))
     except (KeyError, TypeError, ValueError, AttributeError, GcuError):
-        known = {*Kind, *CardRecordKind}
+        known = {*ClaimStep, *CardRecordKind}
         return Record("" if kind in known else kind, None, (), raw)
     return Record(kind, owner, devices, raw)
 

@@ -19,7 +19,7 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.records import (
     CardRecordKind,
-    Kind,
+    ClaimStep,
     PreparedDevice,
     PreparedDevices,
     card_record,
@@ -83,7 +83,7 @@ class DeviceOps:
                     self._require_drs_off(device.card)
                 made[at] = self._modes[device.mode].create(device, cards[device.card])
             if made[at] != device:
-                self._journal.write(record(Kind.PREPARE_STARTED, owner, tuple(made)))
+                self._journal.write(record(ClaimStep.PREPARE_STARTED, owner, tuple(made)))
         return tuple(made)
 
     def missing(self, devices: PreparedDevices) -> frozenset[PciAddress]:
@@ -101,12 +101,12 @@ class DeviceOps:
             if found is None:
                 with attribute_to(device.device_name):
                     made[at] = mode.with_state_before(device)
-                self._journal.write(record(Kind.PREPARE_COMPLETED, owner, tuple(made)))
+                self._journal.write(record(ClaimStep.PREPARE_COMPLETED, owner, tuple(made)))
                 with attribute_to(device.device_name):
                     found = mode.create(made[at], cards[device.card])
             if found != made[at]:
                 made[at] = found
-                self._journal.write(record(Kind.PREPARE_COMPLETED, owner, tuple(made)))
+                self._journal.write(record(ClaimStep.PREPARE_COMPLETED, owner, tuple(made)))
         return tuple(made)
 
     def destroy(self, devices: PreparedDevices) -> Undestroyed:

@@ -23,7 +23,7 @@ from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
 from dra_driver.node.checkpoint.records import (
-    Kind,
+    ClaimStep,
     PreparedDevice,
     PreparedDevices,
     Record,
@@ -121,11 +121,11 @@ class PreparedClaimManager:
                 cards = self._specs.read_cards(visible_cards(devices), devices)
                 devices = self._device_ops.with_state_before(devices, cards)
                 totals = self._device_ops.totals(devices, cards)
-                self._admit(Kind.PREPARE_STARTED, owner, devices, totals)
+                self._admit(ClaimStep.PREPARE_STARTED, owner, devices, totals)
                 with self._undoing(owner.uid):
                     devices = self._device_ops.create(owner, devices, cards)
                     self._specs.write(owner, devices, cards)
-                    self._journal.write(record(Kind.PREPARE_COMPLETED, owner, devices))
+                    self._journal.write(record(ClaimStep.PREPARE_COMPLETED, owner, devices))
             used = (each.device_name for each in devices if not each.admin_access)
             self._failures.on_prepared(owner, used)
         return devices
@@ -247,12 +247,12 @@ class PreparedClaimManager:
         """Write a record of a claim that has none; raises Refused where another owner holds its
         card."""
         if not held.records:
-            self._admit(Kind.PREPARE_COMPLETED, held.owner, held.devices)
+            self._admit(ClaimStep.PREPARE_COMPLETED, held.owner, held.devices)
         return held
 
     def _admit(
         self,
-        kind: Kind,
+        kind: ClaimStep,
         owner: Owner,
         devices: PreparedDevices,
         totals: Mapping[str, int] | None = None,
@@ -283,7 +283,7 @@ class PreparedClaimManager:
         """Record the owner as it is now: devices of a container that are allocated again."""
         if held.owner == owner:
             return held
-        self._journal.write(record(Kind.PREPARE_COMPLETED, owner, held.devices))
+        self._journal.write(record(ClaimStep.PREPARE_COMPLETED, owner, held.devices))
         return replace(held, owner=owner)
 
     def _replace(self, held: PreparedClaim, wanted: PreparedDevices) -> PreparedDevices:

@@ -10,7 +10,7 @@ from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.claims.owner import Orphan, Owner
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import Ledger
-from dra_driver.node.checkpoint.records import Kind, PreparedDevices, Record, record
+from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevices, Record, record
 
 
 def orphan_records(ledger: Ledger, owner: Owner, devices: PreparedDevices) -> tuple[Record, ...]:
@@ -18,7 +18,7 @@ def orphan_records(ledger: Ledger, owner: Owner, devices: PreparedDevices) -> tu
     if not devices:
         return ()
     assert isinstance(owner, ClaimRef)
-    return (record(Kind.UNPREPARE_STARTED, Orphan.of(owner, ledger.claims), devices),)
+    return (record(ClaimStep.UNPREPARE_STARTED, Orphan.of(owner, ledger.claims), devices),)
 
 
 def cards_with_orphans(ledger: Ledger) -> frozenset[PciAddress]:

@@ -12,7 +12,7 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.files import CdiSpecs
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.ledger import ClaimState, PreparedClaim
-from dra_driver.node.checkpoint.records import CardRecordKind, Kind, card_record, record
+from dra_driver.node.checkpoint.records import CardRecordKind, ClaimStep, card_record, record
 from dra_driver.node.claims.device_ops import DeviceOps, Undestroyed
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
 from dra_driver.node.claims.orphans import cards_with_orphans, orphan_records
@@ -69,7 +69,7 @@ class Release:
 
     def _begin(self, held: PreparedClaim) -> None:
         if held.state is not ClaimState.UNPREPARE_STARTED:
-            self.journal.write(record(Kind.UNPREPARE_STARTED, held.owner, held.devices))
+            self.journal.write(record(ClaimStep.UNPREPARE_STARTED, held.owner, held.devices))
 
     def _destroy(self, held: PreparedClaim) -> Undestroyed:
         """The file goes first: no container may start with a device that is being destroyed."""
@@ -97,9 +97,9 @@ class Release:
         lost = {device.card for device, _ in undestroyed}
         out = self.device_ops.leave_drs(held.owner, held.cards - lost)
         off = [card_record(CardRecordKind.DRS_OFF, card) for card in out]
-        end = record(Kind.FORGOTTEN, held.owner, ())
+        end = record(ClaimStep.FORGOTTEN, held.owner, ())
         if has_aliases(held.devices) and not drop_aliases:
-            end = record(Kind.UNPREPARE_STARTED, held.owner, without_devices(held.devices))
+            end = record(ClaimStep.UNPREPARE_STARTED, held.owner, without_devices(held.devices))
         orphans = tuple(replace(device, cdi_aliases=()) for device, _ in undestroyed)
         self.journal.commit(lambda now: [*orphan_records(now, held.owner, orphans), end, *off])
 

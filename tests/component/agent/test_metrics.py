@@ -21,7 +21,7 @@ from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import GcuError, JournalError, Refused
 from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
-from dra_driver.node.checkpoint.records import Kind, PreparedDevice, record
+from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice, record
 from tests.generated_docs import AGENT_METRICS
 from tests.unit.agent.node import Node
 from tests.unit.kubelet_api import fake_kubelet
@@ -130,9 +130,9 @@ def collector(devices: DevicesSource, ledger: LedgerSource) -> NodeCollector:
 
 def test_what_is_published_and_held(registry: CollectorRegistry) -> None:
     ledger = Ledger()
-    holds: list[tuple[Kind, str, tuple[PreparedDevice, ...]]] = [
-        (Kind.PREPARE_COMPLETED, "a", (hold(0), hold(1))),
-        (Kind.PREPARE_STARTED, "b", (hold(2),)),
+    holds: list[tuple[ClaimStep, str, tuple[PreparedDevice, ...]]] = [
+        (ClaimStep.PREPARE_COMPLETED, "a", (hold(0), hold(1))),
+        (ClaimStep.PREPARE_STARTED, "b", (hold(2),)),
     ]
     for kind, name, held in holds:
         ledger = ledger.apply(record(kind, ref(name), held))

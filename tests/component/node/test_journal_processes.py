@@ -13,7 +13,7 @@ import pytest
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.effects import Effects, Point
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.checkpoint.records import Kind, record
+from dra_driver.node.checkpoint.records import ClaimStep, record
 from tests.unit.node.world import hold
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -56,10 +56,10 @@ def write(
     journal.open()
     for number in range(first, first + count):
         ref = ClaimRef("team", f"claim-{number}", f"uid-{number}")
-        journal.write(record(Kind.PREPARE_COMPLETED, ref, (hold(0),)))
+        journal.write(record(ClaimStep.PREPARE_COMPLETED, ref, (hold(0),)))
         acknowledge.send((number, "prepared"))
         if number % 2:
-            journal.write(record(Kind.FORGOTTEN, ref, ()))
+            journal.write(record(ClaimStep.FORGOTTEN, ref, ()))
             acknowledge.send((number, "forgotten"))
     acknowledge.close()
 

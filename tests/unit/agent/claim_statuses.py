@@ -16,7 +16,7 @@ from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.errors import JournalError
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import Ledger
-from dra_driver.node.checkpoint.records import Kind, PreparedDevice, record
+from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice, record
 from dra_driver.node.claims.failures import Waiting
 from dra_driver.util.backoff import Backoff
 from tests.unit.node.world import CARDS, card, claim, hold, result
@@ -86,7 +86,9 @@ class Rig:
             wait=self._wait,
         )
 
-    def prepared(self, name: str, at: int, kind: Kind = Kind.PREPARE_COMPLETED) -> ClaimRef:
+    def prepared(
+        self, name: str, at: int, kind: ClaimStep = ClaimStep.PREPARE_COMPLETED
+    ) -> ClaimRef:
         """The claim is allocated to a whole card, and so far in the journal."""
         self.api.stored.setdefault(name, claim(name, result(at)))
         ref = ClaimRef.of(self.api.stored[name])
@@ -94,7 +96,7 @@ class Rig:
         return ref
 
     def hold(
-        self, ref: ClaimRef, *holds: PreparedDevice, kind: Kind = Kind.PREPARE_COMPLETED
+        self, ref: ClaimRef, *holds: PreparedDevice, kind: ClaimStep = ClaimStep.PREPARE_COMPLETED
     ) -> None:
         self.ledger = self.ledger.apply(record(kind, ref, holds))
 

@@ -18,7 +18,7 @@ from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.profile import Profile, ProfileTable
 from dra_driver.node.checkpoint.ledger import Ledger
-from dra_driver.node.checkpoint.records import Kind, PreparedDevice, record
+from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice, record
 from tests.unit.node.world import CARDS, card, hold
 
 FIRST, SECOND, THIRD = CARDS[:3]
@@ -38,7 +38,7 @@ KNOWN = {address: card(address, minor) for minor, address in enumerate(CARDS[:2]
 def ledger(*owners: tuple[Owner, PreparedDevice]) -> Ledger:
     found = Ledger()
     for owner, device in owners:
-        found = found.apply(record(Kind.PREPARE_COMPLETED, owner, (device,)))
+        found = found.apply(record(ClaimStep.PREPARE_COMPLETED, owner, (device,)))
     return found
 
 

@@ -13,7 +13,7 @@ from dra_driver.agent.dra.claim_status import ClaimStatuses
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Invalid, KubeError, TooManyRequests, Unavailable
 from dra_driver.model.claims.claim import ClaimRef
-from dra_driver.node.checkpoint.records import Kind
+from dra_driver.node.checkpoint.records import ClaimStep
 from dra_driver.node.claims.failures import Waiting
 from tests.unit.agent.claim_statuses import ILL, Rig
 from tests.unit.node.world import CARDS, card, claim, hold, result
@@ -92,7 +92,7 @@ def test_a_claim_that_ended_is_not_tried_any_more(rig: Rig) -> None:
     ref = rig.prepared("a", 0)
     rig.api.refusals["a"] = Invalid("no", status=422)
     assert rig.statuses.write() is not None
-    rig.hold(ref, kind=Kind.FORGOTTEN)
+    rig.hold(ref, kind=ClaimStep.FORGOTTEN)
     assert rig.statuses.write() is None
 
 

@@ -12,7 +12,7 @@ from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.errors import HardwareError, JournalError
-from dra_driver.node.checkpoint.records import Kind, record
+from dra_driver.node.checkpoint.records import ClaimStep, record
 from dra_driver.node.recovery.reconciler import NodeReconciler
 from tests.unit.agent.reconcile_rig import ONE, Rig, lose
 from tests.unit.node.drs_world import DrsWorld, errors, instance, tool
@@ -138,7 +138,7 @@ def test_a_card_that_hung_a_moment_ago_is_not_waited_for(world: DrsWorld) -> Non
     world.tool.set_fault("destroy-fails", times=1)
     assert rig.agent.preparer.unprepare(refs[:1])[refs[0].uid] is not None
     journal = rig.agent.journal
-    journal.write(record(Kind.UNPREPARE_STARTED, ClaimRef("team", "c", "uid-c"), (hold(0),)))
+    journal.write(record(ClaimStep.UNPREPARE_STARTED, ClaimRef("team", "c", "uid-c"), (hold(0),)))
     world.breaker.on_hung(CARDS[0], HardwareError("it did not end within 20 s"))
     world.tool.calls.clear()
     rig.look()
@@ -185,7 +185,9 @@ def test_claims_of_containers_whose_records_are_lost_are_told(world: DrsWorld) -
     finds it unknown says nothing."""
     rig = Rig(world)
     rig.look()
-    rig.agent.journal.write(record(Kind.PREPARE_COMPLETED, ClaimRef("team", "b", "u"), (hold(0),)))
+    rig.agent.journal.write(
+        record(ClaimStep.PREPARE_COMPLETED, ClaimRef("team", "b", "u"), (hold(0),))
+    )
     rig.kubelet.pods = [ContainerResources("team", "p", "main", claims=frozenset("ab"))]
     rig.look()
     assert rig.recorder.lines == []

@@ -9,10 +9,10 @@ from typing import Any, cast
 import pytest
 from prometheus_client import CollectorRegistry
 
+from controller.allocating.commands import FenceClaim
 from controller.app import Controller
 from controller.cache.keys import Key
 from controller.settings import ControllerSettings
-from controller.write.commands import FenceClaim
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Unavailable
 from tests.unit.controller.allocator.build import claim

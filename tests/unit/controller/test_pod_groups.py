@@ -8,14 +8,14 @@ from collections.abc import Callable
 
 import pytest
 
+from controller.allocating.bind_clock import UNUSED_LIMIT
 from controller.cache.cache import WATCHED
-from controller.queue.bind_clock import UNUSED_LIMIT
 from controller.queue.event_queue import Replaced
 from dra_driver.kube.resources import POD_GROUPS, PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import SCHEDULING_GATE
+from tests.unit.controller.allocating.test_bind_timeout import has_status, holders, is_bound
 from tests.unit.controller.allocator.build import claim, device, pool
-from tests.unit.controller.test_bind_timeout import has_status, holders, is_bound
 from tests.unit.controller.world import (
     FAIRNESS,
     PATIENCE,

@@ -140,7 +140,7 @@ def test_a_new_claim_has_no_quiet_time_of_the_one_before() -> None:
     world.put(RESOURCE_CLAIMS, again(claim("c")))
     world.put(PODS, pod("p", "c"))
     assert world.run_until_idle() == ["c", "c status"]
-    assert world.backoff._released == {}
+    assert world.clocks.backoff._released == {}
 
 
 def test_a_new_pod_has_not_waited_for_as_long_as_the_one_before() -> None:

@@ -10,6 +10,8 @@ from typing import Any, cast
 
 from prometheus_client import CollectorRegistry
 
+from controller.allocating.clocks import Clocks
+from controller.allocating.reconciler import Reconciler
 from controller.allocator.packing.policy import Policy
 from controller.app import new_worker
 from controller.cache.cache import WATCHED
@@ -146,7 +148,7 @@ class World:
             now=lambda: datetime(2026, 1, 2, tzinfo=UTC),
             draw=draw,
         )
-        self.queue, self.backoff = context.queue, context.backoff
+        self.queue = context.queue
         if slices is None:
             slices = [
                 *pool("a", [device("whole", 0)]),
@@ -166,6 +168,13 @@ class World:
                 listed_ones = [self.api.put(resource, _with_uid(each)) for each in items]
                 self.events.put(Replaced(resource, [self._seen(resource, e) for e in listed_ones]))
         self.worker.run_once(0)  # it leads, and begins its term
+
+    @property
+    def clocks(self) -> Clocks:
+        """Of a controller that allocates."""
+        reconciler = self.worker._reconciler
+        assert isinstance(reconciler, Reconciler)
+        return reconciler._clocks
 
     def clock(self) -> float:
         return self.time

@@ -19,7 +19,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FOREIGN, TAINT_UNHEALTHY
 from dra_driver.model.profile import Profile, ProfileTable
 from dra_driver.node.checkpoint.ledger import Ledger
-from dra_driver.node.checkpoint.records import Kind, PreparedDevice, record
+from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice, record
 from tests.unit.node.world import CARDS, POOL, card, hold
 
 WHOLE, SHARED, DRS = Mode.WHOLE, Mode.SHARED, Mode.DRS
@@ -55,7 +55,7 @@ class Node:
         """Card and ordinal of each device, and the device."""
         ledger = Ledger()
         for owner, holds in self.holders:
-            ledger = ledger.apply(record(Kind.PREPARE_COMPLETED, owner, holds))
+            ledger = ledger.apply(record(ClaimStep.PREPARE_COMPLETED, owner, holds))
         view = NodeDevices(
             cards=None if self.cards is None else {c.address: c for c in self.cards.values()},
             ledger=ledger,

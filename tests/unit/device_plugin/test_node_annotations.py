@@ -25,7 +25,7 @@ from dra_driver.model.names import TAINT_FOREIGN, TAINT_UNHEALTHY
 from dra_driver.model.profile import Profile, ProfileTable
 from dra_driver.node.checkpoint import records
 from dra_driver.node.checkpoint.ledger import Ledger
-from dra_driver.node.checkpoint.records import Kind, record
+from dra_driver.node.checkpoint.records import ClaimStep, record
 from tests.unit.node.world import CARDS, POOL, card, hold
 
 WHOLE, SHARED, DRS = Mode.WHOLE, Mode.SHARED, Mode.DRS
@@ -70,7 +70,7 @@ def view(
 ) -> NodeDevices:
     ledger = Ledger()
     for owner, holds in holders:
-        ledger = ledger.apply(record(Kind.PREPARE_COMPLETED, owner, holds))
+        ledger = ledger.apply(record(ClaimStep.PREPARE_COMPLETED, owner, holds))
     return NodeDevices(
         cards={each.address: each for each in cards},
         ledger=ledger,

@@ -8,7 +8,7 @@ from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.effects import NO_FAULTS, Effects
 from dra_driver.node.checkpoint import frames
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.checkpoint.records import Kind, Record, decode, record
+from dra_driver.node.checkpoint.records import ClaimStep, Record, decode, record
 from tests.unit.node.world import hold
 
 CAPACITY = 1 << 13
@@ -19,11 +19,11 @@ def ref(number: int) -> ClaimRef:
 
 
 def prepared(number: int) -> Record:
-    return record(Kind.PREPARE_COMPLETED, ref(number), (hold(number % 4),))
+    return record(ClaimStep.PREPARE_COMPLETED, ref(number), (hold(number % 4),))
 
 
 def forgotten(number: int) -> Record:
-    return record(Kind.FORGOTTEN, ref(number), ())
+    return record(ClaimStep.FORGOTTEN, ref(number), ())
 
 
 def opened(directory: Path, effects: Effects = NO_FAULTS) -> Journal:

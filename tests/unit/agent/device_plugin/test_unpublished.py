@@ -16,7 +16,7 @@ from dra_driver.model.devices.plugin_device import PluginDevice
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_ALLOCATED_BY
 from dra_driver.node.checkpoint.ledger import Ledger
-from dra_driver.node.checkpoint.records import Kind, PreparedDevice, record
+from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice, record
 from dra_driver.node.claims.failures import TRIES
 from dra_driver.node.claims.orphans import orphan_records
 from tests.unit.agent.slices.test_desired_devices import FIRST, Offering
@@ -47,11 +47,11 @@ class Rig:
     def grant(self, card: int) -> None:
         grant = ContainerAllocation((PluginDevice(CARDS[card], Mode.SHARED, 0),), 6, "")
         self.ledger = self.ledger.apply(
-            record(Kind.PREPARE_COMPLETED, grant, planned_devices(grant, POOL))
+            record(ClaimStep.PREPARE_COMPLETED, grant, planned_devices(grant, POOL))
         )
 
     def claim(self, name: str, held: PreparedDevice) -> None:
-        self.ledger = self.ledger.apply(record(Kind.PREPARE_COMPLETED, ref(name), (held,)))
+        self.ledger = self.ledger.apply(record(ClaimStep.PREPARE_COMPLETED, ref(name), (held,)))
 
     def told(self) -> Told:
         """By device, its taints but for the one that all have."""

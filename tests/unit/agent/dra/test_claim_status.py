@@ -10,7 +10,7 @@ import pytest
 
 from dra_driver.agent.dra.claim_status import ClaimStatuses
 from dra_driver.kube.api import Api
-from dra_driver.node.checkpoint.records import Kind
+from dra_driver.node.checkpoint.records import ClaimStep
 from tests.unit.agent.claim_statuses import ILL, Rig
 from tests.unit.node.world import CARDS, card, claim, result
 
@@ -30,8 +30,10 @@ def test_a_claim_is_told_once(rig: Rig) -> None:
     assert device["data"] == {"card": str(CARDS[1]), "mode": "whole", "index": 1, "minor": 1}
 
 
-@pytest.mark.parametrize("kind", [Kind.PREPARE_STARTED, Kind.UNPREPARE_STARTED, Kind.FORGOTTEN])
-def test_only_what_is_prepared_is_told(rig: Rig, kind: Kind) -> None:
+@pytest.mark.parametrize(
+    "kind", [ClaimStep.PREPARE_STARTED, ClaimStep.UNPREPARE_STARTED, ClaimStep.FORGOTTEN]
+)
+def test_only_what_is_prepared_is_told(rig: Rig, kind: ClaimStep) -> None:
     rig.prepared("a", 0, kind)
     rig.statuses.write()
     assert rig.api.gets == []
@@ -111,7 +113,7 @@ def test_a_claim_that_is_not_the_one_any_more_is_left_alone(
 def test_a_claim_made_anew_under_its_name_is_told(rig: Rig) -> None:
     ref = rig.prepared("a", 0)
     rig.statuses.write()
-    rig.hold(ref, kind=Kind.FORGOTTEN)
+    rig.hold(ref, kind=ClaimStep.FORGOTTEN)
     another(rig)
     rig.prepared("a", 0)
     rig.statuses.write()
@@ -122,7 +124,7 @@ def test_a_claim_prepared_once_more_is_told_once_more(rig: Rig) -> None:
     """The server has dropped the status meanwhile, as the claim was released."""
     ref = rig.prepared("a", 0)
     rig.statuses.write()
-    rig.hold(ref, kind=Kind.FORGOTTEN)
+    rig.hold(ref, kind=ClaimStep.FORGOTTEN)
     rig.statuses.write()
     rig.api.stored["a"]["status"].pop("devices")
     rig.prepared("a", 0)

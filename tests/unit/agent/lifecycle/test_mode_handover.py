@@ -18,7 +18,7 @@ from dra_driver.model.devices.plugin_device import PluginDevice
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_CHANGING
 from dra_driver.node.checkpoint.ledger import Ledger
-from dra_driver.node.checkpoint.records import Kind, record
+from dra_driver.node.checkpoint.records import ClaimStep, record
 from tests.unit.node.world import CARDS, POOL, card, hold
 
 FREE, CLAIMED, GRANTED = 0, 1, 2
@@ -28,8 +28,8 @@ def ledger() -> Ledger:
     """A claim has a card, a container has slices of another."""
     grant = ContainerAllocation((PluginDevice(CARDS[GRANTED], Mode.SHARED, 0),), 6, "")
     claim = ClaimRef("team", "claim", "uid-claim")
-    found = Ledger().apply(record(Kind.PREPARE_COMPLETED, claim, (hold(CLAIMED),)))
-    return found.apply(record(Kind.PREPARE_COMPLETED, grant, planned_devices(grant, POOL)))
+    found = Ledger().apply(record(ClaimStep.PREPARE_COMPLETED, claim, (hold(CLAIMED),)))
+    return found.apply(record(ClaimStep.PREPARE_COMPLETED, grant, planned_devices(grant, POOL)))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_the_device_plugin_gives_out_no_card_of_claims() -> None:
 
 def test_what_a_claim_left_is_served_in_its_way() -> None:
     left = Orphan("team", "gone", "left-1")
-    found = ledger().apply(record(Kind.UNPREPARE_STARTED, left, (hold(FREE),)))
+    found = ledger().apply(record(ClaimStep.UNPREPARE_STARTED, left, (hold(FREE),)))
     assert claimed_cards(found) == {CARDS[CLAIMED], CARDS[FREE]}
     published = dra_cards([card(CARDS[FREE], FREE)], found, active=False)
     assert [problem.taint for problem in published[0].problems] == [TAINT_CHANGING]
@@ -79,7 +79,7 @@ def test_who_holds_something() -> None:
 def test_a_claim_that_only_looks_at_a_card_is_served() -> None:
     """It holds nothing of the card, and its pod cannot end without the agent."""
     overseer = record(
-        Kind.PREPARE_COMPLETED, ClaimRef("team", "a", "uid"), (hold(FREE, admin_access=True),)
+        ClaimStep.PREPARE_COMPLETED, ClaimRef("team", "a", "uid"), (hold(FREE, admin_access=True),)
     )
     assert has_claims(Ledger().apply(overseer))
     assert claimed_cards(Ledger().apply(overseer)) == frozenset()

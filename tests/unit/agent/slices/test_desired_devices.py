@@ -24,7 +24,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_CHANGING
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import Ledger
-from dra_driver.node.checkpoint.records import Kind, record
+from dra_driver.node.checkpoint.records import ClaimStep, record
 from dra_driver.simulator.machine import SimulatedMachine
 from tests.unit.agent.recorder import ListRecorder
 from tests.unit.hardware.doctored import DoctoredEfsmi
@@ -200,7 +200,7 @@ def after_another_rule(root: Path, rules: CardRules) -> Offering:
     offering = Offering(root, rules=rules)
     slices = hold(0, mode=Mode.SHARED, consumed={"slices": "2"}, total=4)
     assert slices.card == PciAddress.parse(FIRST)
-    offering.ledger = Ledger().apply(record(Kind.PREPARE_COMPLETED, ref("a"), (slices,)))
+    offering.ledger = Ledger().apply(record(ClaimStep.PREPARE_COMPLETED, ref("a"), (slices,)))
     offering.cards.refresh()
     return offering
 

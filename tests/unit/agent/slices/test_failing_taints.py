@@ -12,7 +12,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FAILING, TAINT_FOREIGN
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import Ledger
-from dra_driver.node.checkpoint.records import Kind, PreparedDevice, record
+from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice, record
 from dra_driver.node.claims.failures import TRIES, DeviceCircuitBreaker
 from dra_driver.node.claims.orphans import orphan_records
 from tests.unit.node.claims.counted import Counted
@@ -40,7 +40,9 @@ class Rig:
             ledger=lambda: self.ledger,
         )
 
-    def hold(self, name: str, holds: PreparedDevice, kind: Kind = Kind.PREPARE_COMPLETED) -> None:
+    def hold(
+        self, name: str, holds: PreparedDevice, kind: ClaimStep = ClaimStep.PREPARE_COMPLETED
+    ) -> None:
         claim = ClaimRef("team", name, f"uid-{name}")
         self.ledger = self.ledger.apply(record(kind, claim, (holds,)))
 
@@ -74,13 +76,13 @@ def test_only_the_device_that_fails_is_tainted(rig: Rig) -> None:
 @pytest.mark.parametrize(
     ("name", "kind", "effect"),
     [
-        ("neighbour", Kind.PREPARE_COMPLETED, "NoSchedule"),
-        ("neighbour", Kind.UNPREPARE_STARTED, "NoExecute"),
-        ("a", Kind.PREPARE_COMPLETED, "NoExecute"),
+        ("neighbour", ClaimStep.PREPARE_COMPLETED, "NoSchedule"),
+        ("neighbour", ClaimStep.UNPREPARE_STARTED, "NoExecute"),
+        ("a", ClaimStep.PREPARE_COMPLETED, "NoExecute"),
     ],
     ids=["a neighbour", "a neighbour that ends", "the claim itself, whose instance is gone"],
 )
-def test_nobody_is_deleted_who_runs_well(rig: Rig, name: str, kind: Kind, effect: str) -> None:
+def test_nobody_is_deleted_who_runs_well(rig: Rig, name: str, kind: ClaimStep, effect: str) -> None:
     rig.hold(name, DRS, kind)
     rig.counted.fail("a", TRIES)
     assert rig.effects()[DRS.device_name] == [effect]

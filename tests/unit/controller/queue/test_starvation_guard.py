@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from controller.allocating.reconciler import Reconciler
 from controller.allocator.allocate import feasible
 from controller.allocator.claim_request import parse_claim
 from controller.allocator.nodes.node_set import NodeSet
@@ -13,7 +14,6 @@ from controller.cache.claims import MANAGER
 from controller.placer.pod_claims import PodClaims
 from controller.queue import starvation_guard
 from controller.queue.queueing_hints import PodClass
-from controller.reconcile.reconciler import Reconciler
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.model.claims.claim import Object
 from tests.unit.controller.allocator.build import (

@@ -8,11 +8,13 @@ from typing import cast
 
 import pytest
 
+from controller.allocating.claim_writer import ClaimWriter
+from controller.allocating.commands import FenceClaim
 from controller.cache.claims import MANAGER
 from controller.cache.keys import Key
 from controller.leaderelection.fence import Fence, NotLeader
 from controller.queue.event_queue import EventQueue
-from controller.write.commands import FenceClaim, WriteDone
+from controller.write.commands import WriteDone
 from controller.write.dispatcher import WriteDispatcher
 from controller.write.writer import Writer
 from dra_driver.kube.api import Api
@@ -111,7 +113,7 @@ def test_a_claim_whose_pod_goes_while_it_is_written_is_released() -> None:
     world.run_until_idle()
     assert world.api.writes == ["c0", "c0 status", "c0 status"]
     assert world.node_of("c0") is None
-    assert world.backoff._pods == {}, "nobody would ever forget what is remembered of it"
+    assert world.clocks.backoff._pods == {}, "nobody would ever forget what is remembered of it"
 
 
 def test_nothing_is_remembered_of_a_pod_that_goes_while_its_claim_is_released() -> None:
@@ -126,7 +128,7 @@ def test_nothing_is_remembered_of_a_pod_that_goes_while_its_claim_is_released() 
     world.run_until_idle()
     world.pool.resume()
     world.run_until_idle()
-    assert world.backoff._pods == {}
+    assert world.clocks.backoff._pods == {}
 
 
 def test_a_claim_whose_pod_goes_while_its_release_fails_is_released() -> None:
@@ -255,7 +257,8 @@ def test_stop_waits_for_commands_in_flight_but_not_for_ever() -> None:
     fence = Fence(lambda: 0.0)
     fence.open_until(1.0, "1")
     fence.accept()
-    writer = Writer(cast("Api", api), fence, api.server_version)
+    others = Writer(cast("Api", api), fence, api.server_version)
+    writer = ClaimWriter(cast("Api", api), fence, others)
     dispatcher = WriteDispatcher(ThreadPoolExecutor(1), writer, events.put, limit=1)
     command = FenceClaim(key=Key.of_claim(found), claims=(found,))
     dispatcher.dispatch(command)

@@ -11,7 +11,7 @@ from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.devices.plugin_device import PluginDevice
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
-from dra_driver.node.checkpoint.records import Kind, PreparedDevice, Record, record
+from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice, Record, record
 from tests.unit.node.checkpoint.fold import ledger, refolded
 from tests.unit.node.world import CARDS, hold
 
@@ -24,7 +24,7 @@ def grant(card: int, mode: Mode, *ordinals: int, answer: str = "") -> ContainerA
 
 
 def granted(owner: ContainerAllocation) -> Record:
-    return record(Kind.PREPARE_COMPLETED, owner, holds_of_grant(owner))
+    return record(ClaimStep.PREPARE_COMPLETED, owner, holds_of_grant(owner))
 
 
 def holds_of_grant(owner: ContainerAllocation) -> tuple[PreparedDevice, ...]:
@@ -37,7 +37,7 @@ def holds_of_grant(owner: ContainerAllocation) -> tuple[PreparedDevice, ...]:
 
 def test_grants_stand_beside_claims_in_the_journal() -> None:
     container = grant(0, Mode.SHARED, 1, 3, answer="first")
-    claim = record(Kind.PREPARE_COMPLETED, HOLDER, (hold(1),))
+    claim = record(ClaimStep.PREPARE_COMPLETED, HOLDER, (hold(1),))
     state = ledger(claim, granted(container))
     assert refolded(state) == state
     assert state.claims[container.uid].owner == container
@@ -85,7 +85,7 @@ def test_a_claim_and_a_container_never_share_more_than_there_is(mode: Mode) -> N
     container = grant(0, mode, *([0] if mode is WHOLE else [0, 1]))
     totals = {claimed.device_name: 6} if capacity else {}
     with pytest.raises(Refused, match="team/holder"):
-        ledger(record(Kind.PREPARE_COMPLETED, HOLDER, (claimed,))).admit(
+        ledger(record(ClaimStep.PREPARE_COMPLETED, HOLDER, (claimed,))).admit(
             container, holds_of_grant(container), totals
         )
     with pytest.raises(Refused, match="the container with"):

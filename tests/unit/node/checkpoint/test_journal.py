@@ -16,7 +16,7 @@ from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import JournalError, Refused
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.ledger import Ledger
-from dra_driver.node.checkpoint.records import Kind, Record, encode, record
+from dra_driver.node.checkpoint.records import ClaimStep, Record, encode, record
 from tests.unit.node.damage import damaged, is_complete
 from tests.unit.node.effects import Failing
 from tests.unit.node.journals import CAPACITY, forgotten, opened, prepared, records_in, ref, uids
@@ -223,7 +223,7 @@ def test_any_history_reads_back_the_same(
     directory = tmp_path_factory.mktemp("state")
     agents = [opened(directory), opened(directory)]
     model: dict[str, str] = {}
-    kinds = st.sampled_from(list(Kind))
+    kinds = st.sampled_from(list(ClaimStep))
     for number in data.draw(st.lists(st.integers(0, 5), max_size=40)):
         who = data.draw(st.integers(0, 1))
         if data.draw(st.integers(0, 9)) == 0:
@@ -231,7 +231,7 @@ def test_any_history_reads_back_the_same(
             agents[who] = opened(directory)
         kind = data.draw(kinds)
         agents[who].write(record(kind, ref(number), (hold(number % 4),)))
-        if kind is Kind.FORGOTTEN:
+        if kind is ClaimStep.FORGOTTEN:
             model.pop(f"uid-{number}", None)
         else:
             model[f"uid-{number}"] = kind.value

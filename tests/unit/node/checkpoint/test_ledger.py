@@ -15,7 +15,7 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
 from dra_driver.node.checkpoint.records import (
     CardRecordKind,
-    Kind,
+    ClaimStep,
     PreparedDevice,
     card_record,
     decode,
@@ -36,24 +36,29 @@ def share(card: int, share_id: str, mode: Mode = Mode.SHARED) -> PreparedDevice:
 @pytest.mark.parametrize(
     ("kinds", "state"),
     [
-        ((Kind.PREPARE_STARTED,), ClaimState.PREPARE_STARTED),
-        ((Kind.PREPARE_STARTED, Kind.PREPARE_COMPLETED), ClaimState.PREPARE_COMPLETED),
-        ((Kind.PREPARE_COMPLETED,), ClaimState.PREPARE_COMPLETED),
+        ((ClaimStep.PREPARE_STARTED,), ClaimState.PREPARE_STARTED),
+        ((ClaimStep.PREPARE_STARTED, ClaimStep.PREPARE_COMPLETED), ClaimState.PREPARE_COMPLETED),
+        ((ClaimStep.PREPARE_COMPLETED,), ClaimState.PREPARE_COMPLETED),
         (
-            (Kind.PREPARE_STARTED, Kind.PREPARE_COMPLETED, Kind.UNPREPARE_STARTED),
+            (ClaimStep.PREPARE_STARTED, ClaimStep.PREPARE_COMPLETED, ClaimStep.UNPREPARE_STARTED),
             ClaimState.UNPREPARE_STARTED,
         ),
-        ((Kind.PREPARE_STARTED, Kind.FORGOTTEN), None),
-        ((Kind.FORGOTTEN,), None),
+        ((ClaimStep.PREPARE_STARTED, ClaimStep.FORGOTTEN), None),
+        ((ClaimStep.FORGOTTEN,), None),
         (
-            (Kind.PREPARE_STARTED, Kind.PREPARE_COMPLETED, Kind.PREPARE_COMPLETED),
+            (ClaimStep.PREPARE_STARTED, ClaimStep.PREPARE_COMPLETED, ClaimStep.PREPARE_COMPLETED),
             ClaimState.PREPARE_COMPLETED,
         ),
-        ((Kind.PREPARE_STARTED, Kind.FORGOTTEN, Kind.PREPARE_STARTED), ClaimState.PREPARE_STARTED),
+        (
+            (ClaimStep.PREPARE_STARTED, ClaimStep.FORGOTTEN, ClaimStep.PREPARE_STARTED),
+            ClaimState.PREPARE_STARTED,
+        ),
     ],
     ids=str,
 )
-def test_the_last_record_gives_the_state(kinds: tuple[Kind, ...], state: ClaimState | None) -> None:
+def test_the_last_record_gives_the_state(
+    kinds: tuple[ClaimStep, ...], state: ClaimState | None
+) -> None:
     folded = ledger(*(record(kind, HOLDER, (hold(0),)) for kind in kinds))
     held = folded.claims.get(HOLDER.uid)
     assert (held.state if held else None) == state
@@ -63,13 +68,13 @@ def test_the_last_record_gives_the_state(kinds: tuple[Kind, ...], state: ClaimSt
 def test_what_a_newer_version_wrote_is_kept_while_its_claim_lives() -> None:
     claim = {"namespace": "team", "name": "holder", "uid": "uid-holder"}
     instances = [{"kind": "instance", "claim": claim, "id": n} for n in (1, 2)]
-    first = record(Kind.PREPARE_STARTED, HOLDER, (hold(0),))
+    first = record(ClaimStep.PREPARE_STARTED, HOLDER, (hold(0),))
     state = ledger(first, *(decode(encode(raw)) for raw in instances))
-    state = state.apply(record(Kind.PREPARE_COMPLETED, HOLDER, (hold(0),)))
+    state = state.apply(record(ClaimStep.PREPARE_COMPLETED, HOLDER, (hold(0),)))
     kept = list(refolded(state).raw_records())
     assert [raw for raw in kept if raw["kind"] == "instance"] == instances
     assert refolded(state).claims["uid-holder"].state is ClaimState.PREPARE_COMPLETED
-    assert not list(state.apply(record(Kind.FORGOTTEN, HOLDER, ())).raw_records())
+    assert not list(state.apply(record(ClaimStep.FORGOTTEN, HOLDER, ())).raw_records())
 
 
 def test_what_belongs_to_no_claim_is_kept() -> None:
@@ -113,15 +118,18 @@ REFUSED = [
 
 @pytest.mark.parametrize(("held", "asked"), ADMITTED)
 def test_admitted(held: tuple[PreparedDevice, ...], asked: tuple[PreparedDevice, ...]) -> None:
-    ledger(record(Kind.PREPARE_COMPLETED, HOLDER, held)).admit(ASKER, asked)
+    ledger(record(ClaimStep.PREPARE_COMPLETED, HOLDER, held)).admit(ASKER, asked)
 
 
 @pytest.mark.parametrize(
-    "kind", [Kind.PREPARE_STARTED, Kind.PREPARE_COMPLETED, Kind.UNPREPARE_STARTED]
+    "kind", [ClaimStep.PREPARE_STARTED, ClaimStep.PREPARE_COMPLETED, ClaimStep.UNPREPARE_STARTED]
 )
 @pytest.mark.parametrize(("held", "asked", "reason"), REFUSED)
 def test_refused_with_the_holder(
-    held: tuple[PreparedDevice, ...], asked: tuple[PreparedDevice, ...], reason: str, kind: Kind
+    held: tuple[PreparedDevice, ...],
+    asked: tuple[PreparedDevice, ...],
+    reason: str,
+    kind: ClaimStep,
 ) -> None:
     with pytest.raises(Refused, match=reason):
         ledger(record(kind, HOLDER, held)).admit(ASKER, asked)
@@ -168,7 +176,7 @@ DRS = "drs-0000-0d-00-0"
 def test_slices_and_sizes_are_counted(
     held: list[PreparedDevice], asked: list[PreparedDevice], totals: dict[str, int], reason: str
 ) -> None:
-    state = ledger(record(Kind.PREPARE_COMPLETED, HOLDER, tuple(held)))
+    state = ledger(record(ClaimStep.PREPARE_COMPLETED, HOLDER, tuple(held)))
     if not reason:
         state.admit(ASKER, asked, totals)
         return
@@ -177,33 +185,35 @@ def test_slices_and_sizes_are_counted(
 
 
 def test_drs_mode_is_ours_until_it_is_switched_off() -> None:
-    intent = record(Kind.PREPARE_STARTED, HOLDER, (sized("a", "1", Mode.DRS),))
-    forgotten = record(Kind.FORGOTTEN, HOLDER, ())
+    intent = record(ClaimStep.PREPARE_STARTED, HOLDER, (sized("a", "1", Mode.DRS),))
+    forgotten = record(ClaimStep.FORGOTTEN, HOLDER, ())
     state = ledger(intent, forgotten)
     assert state.switched == {CARDS[0]}
     assert refolded(state) == state
     assert ledger(intent, forgotten, card_record(CardRecordKind.DRS_OFF, CARDS[0])) == Ledger()
     assert ledger(card_record(CardRecordKind.DRS_ON, CARDS[1])).switched == {CARDS[1]}
-    assert not ledger(record(Kind.PREPARE_COMPLETED, HOLDER, (hold(0), sized("a", "1")))).switched
+    assert not ledger(
+        record(ClaimStep.PREPARE_COMPLETED, HOLDER, (hold(0), sized("a", "1")))
+    ).switched
 
 
 def test_the_instances_of_a_card() -> None:
     one, two = Instance(1, "1g.6gb", "a"), Instance(2, "1g.6gb")
     holds = [replace(sized(str(one.id), "1", Mode.DRS), instance=one) for one in (one, two)]
-    state = ledger(record(Kind.PREPARE_COMPLETED, HOLDER, (*holds, sized("c", "1", Mode.DRS))))
+    state = ledger(record(ClaimStep.PREPARE_COMPLETED, HOLDER, (*holds, sized("c", "1", Mode.DRS))))
     assert state.instances(CARDS[0]) == (one, two)
     assert state.instances(CARDS[1]) == ()
     assert refolded(state) == state
 
 
 def test_a_claim_does_not_stand_in_its_own_way() -> None:
-    ledger(record(Kind.PREPARE_STARTED, HOLDER, (hold(0),))).admit(HOLDER, (hold(0), hold(1)))
+    ledger(record(ClaimStep.PREPARE_STARTED, HOLDER, (hold(0),))).admit(HOLDER, (hold(0), hold(1)))
 
 
 def test_a_card_is_not_one_whose_address_ends_like_its_own() -> None:
     near, far = (PciAddress.parse(f"{domain}:0d:00.0") for domain in ("0000", "10000"))
     held = [replace(hold(0), device_name=device_name(Mode.WHOLE, card)) for card in (near, far)]
-    state = ledger(record(Kind.PREPARE_COMPLETED, HOLDER, (held[1],)))
+    state = ledger(record(ClaimStep.PREPARE_COMPLETED, HOLDER, (held[1],)))
     assert [each for _, each in state.holders_of(far)] == [held[1]]
     assert state.holders_of(near) == ()
     state.admit(ASKER, (held[0],))
@@ -211,8 +221,8 @@ def test_a_card_is_not_one_whose_address_ends_like_its_own() -> None:
 
 def test_holders_are_found_by_card() -> None:
     state = ledger(
-        record(Kind.PREPARE_COMPLETED, HOLDER, (share(0, "a"), hold(1))),
-        record(Kind.PREPARE_COMPLETED, ASKER, (share(0, "b"),)),
+        record(ClaimStep.PREPARE_COMPLETED, HOLDER, (share(0, "a"), hold(1))),
+        record(ClaimStep.PREPARE_COMPLETED, ASKER, (share(0, "b"),)),
     )
     found = [(held.owner, of.share_id) for held, of in state.holders_of(CARDS[0])]
     assert found == [(HOLDER, "a"), (ASKER, "b")]

@@ -14,7 +14,7 @@ from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.node.checkpoint.records import (
     CardRecordKind,
-    Kind,
+    ClaimStep,
     PreparedDevice,
     Record,
     card_record,
@@ -45,8 +45,8 @@ INSTANCE = replace(
 )
 
 
-@pytest.mark.parametrize("kind", list(Kind))
-def test_a_record_survives_the_file(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", list(ClaimStep))
+def test_a_record_survives_the_file(kind: ClaimStep) -> None:
     written = record(kind, REF, (hold(0), SHARE, INSTANCE, hold(1, admin_access=True)))
     assert decode(encode(written.raw)) == written
     assert written.devices[1].mode is Mode.SHARED
@@ -54,13 +54,13 @@ def test_a_record_survives_the_file(kind: Kind) -> None:
 
 
 def test_what_a_claim_left_survives_the_file() -> None:
-    written = record(Kind.UNPREPARE_STARTED, Orphan("team", "one", "left-1"), (INSTANCE,))
+    written = record(ClaimStep.UNPREPARE_STARTED, Orphan("team", "one", "left-1"), (INSTANCE,))
     assert decode(encode(written.raw)) == written
 
 
 def test_a_version_that_knows_no_remnants_takes_one_for_a_claim() -> None:
     """It would otherwise give out again what one holds."""
-    raw = record(Kind.UNPREPARE_STARTED, Orphan("team", "one", "left-1"), (INSTANCE,)).raw
+    raw = record(ClaimStep.UNPREPARE_STARTED, Orphan("team", "one", "left-1"), (INSTANCE,)).raw
     assert (raw["kind"], raw["claim"].keys() - {"left"}) == (
         "unpreparing",
         {"namespace", "name", "uid"},
@@ -103,20 +103,20 @@ def test_how_much_of_its_card_a_hold_takes(
     ],
 )
 def test_an_instance_that_is_not_understood_makes_no_hold(instance: object) -> None:
-    raw = record(Kind.PREPARE_COMPLETED, REF, (INSTANCE,)).raw
+    raw = record(ClaimStep.PREPARE_COMPLETED, REF, (INSTANCE,)).raw
     found = decode(encode({**raw, "holds": [{**raw["holds"][0], "instance": instance}]}))
     assert (found.kind, found.devices) == ("", ())
 
 
 @pytest.mark.parametrize("total", [None, 0, -1, "6", True], ids=str)
 def test_a_total_that_is_not_understood_is_none(total: object) -> None:
-    raw = record(Kind.PREPARE_COMPLETED, REF, (SHARE,)).raw
+    raw = record(ClaimStep.PREPARE_COMPLETED, REF, (SHARE,)).raw
     found = decode(encode({**raw, "holds": [{**raw["holds"][0], "total": total}]}))
     assert found.devices == (replace(SHARE, total=None),)
 
 
 def test_fields_of_a_newer_version_are_kept() -> None:
-    raw = record(Kind.PREPARE_STARTED, REF, (hold(0),)).raw
+    raw = record(ClaimStep.PREPARE_STARTED, REF, (hold(0),)).raw
     newer = {**raw, "since": "2027", "holds": [{**raw["holds"][0], "colour": "red"}]}
     found = decode(encode(newer))
     assert (found.kind, found.owner, found.devices) == ("intent", REF, (hold(0),))

@@ -15,7 +15,7 @@ from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.node.checkpoint.ledger import Ledger
-from dra_driver.node.checkpoint.records import Kind, record
+from dra_driver.node.checkpoint.records import ClaimStep, record
 from dra_driver.node.modes.drs import DrsCard
 from dra_driver.simulator.state import InstanceState as There
 from tests.unit.node.drs_world import tool
@@ -55,7 +55,7 @@ def test_only_what_is_proved_to_be_ours_is_destroyed(
     efsmi.set_card(str(CARDS[0]), instances=there, virtualization="DRS")
     share = hold(0, mode=Mode.DRS, share_id="s", consumed={"size": "1"})
     ledger = Ledger().apply(
-        record(Kind.PREPARE_COMPLETED, HOLDER, (replace(share, instance=HELD),))
+        record(ClaimStep.PREPARE_COMPLETED, HOLDER, (replace(share, instance=HELD),))
     )
     drs = Drs(efsmi, DrsLocks(tmp_path, patience=0), breaker=HungCardBreaker(0))
     steps = DrsCard(drs, ProfileTables(tmp_path), lambda: ledger)

@@ -7,7 +7,7 @@ import pytest
 
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.node.checkpoint import frames
-from dra_driver.node.checkpoint.records import Kind, encode, record
+from dra_driver.node.checkpoint.records import ClaimStep, encode, record
 from dra_driver.node.claims.restore import Outcome
 from tests.unit.node.world import CARDS, World, claim, hold, result
 
@@ -55,7 +55,7 @@ def test_a_lost_journal_is_rebuilt_from_the_files(world: World) -> None:
     assert agent.preparer.unprepare([ONE]) == {"uid-one": None}
 
 
-def write_journal(world: World, *kinds: Kind, damaged: bool) -> None:
+def write_journal(world: World, *kinds: ClaimStep, damaged: bool) -> None:
     header = {"kind": "header", "format": "gcu-dra-journal", "version": 1}
     raws = [header, *(record(kind, ONE, (hold(0),)).raw for kind in kinds)]
     content = b"".join(frames.encode(encode(raw)) for raw in raws)
@@ -66,33 +66,44 @@ def write_journal(world: World, *kinds: Kind, damaged: bool) -> None:
     ("left", "outcome", "held"),
     [
         pytest.param(
-            ([Kind.PREPARE_STARTED], "file"), Outcome.ROLLED_BACK, False, id="kill after the file"
+            ([ClaimStep.PREPARE_STARTED], "file"),
+            Outcome.ROLLED_BACK,
+            False,
+            id="kill after the file",
         ),
-        pytest.param(([Kind.PREPARE_STARTED], ""), Outcome.ROLLED_BACK, False, id="kill before it"),
         pytest.param(
-            ([Kind.PREPARE_STARTED], "damage and file"),
+            ([ClaimStep.PREPARE_STARTED], ""), Outcome.ROLLED_BACK, False, id="kill before it"
+        ),
+        pytest.param(
+            ([ClaimStep.PREPARE_STARTED], "damage and file"),
             Outcome.FINISHED,
             True,
             id="the prepared record may be lost",
         ),
         pytest.param(
-            ([Kind.PREPARE_STARTED], "damage"), Outcome.ROLLED_BACK, False, id="damage, but no file"
+            ([ClaimStep.PREPARE_STARTED], "damage"),
+            Outcome.ROLLED_BACK,
+            False,
+            id="damage, but no file",
         ),
         pytest.param(
-            ([Kind.PREPARE_COMPLETED, Kind.UNPREPARE_STARTED], "file"),
+            ([ClaimStep.PREPARE_COMPLETED, ClaimStep.UNPREPARE_STARTED], "file"),
             Outcome.FINISHED,
             False,
             id="unprepare begun",
         ),
         pytest.param(
-            ([Kind.PREPARE_COMPLETED], "damage"), Outcome.RENDERED, True, id="prepared, no file"
+            ([ClaimStep.PREPARE_COMPLETED], "damage"),
+            Outcome.RENDERED,
+            True,
+            id="prepared, no file",
         ),
         pytest.param(([], "damage and file"), Outcome.ADOPTED, True, id="record lost"),
         pytest.param(([], "file"), Outcome.ADOPTED, True, id="record unknown"),
     ],
 )
 def test_what_a_kill_or_a_bad_disk_left(
-    world: World, left: tuple[list[Kind], str], outcome: Outcome, held: bool
+    world: World, left: tuple[list[ClaimStep], str], outcome: Outcome, held: bool
 ) -> None:
     kinds, circumstances = left
     write_journal(world, *kinds, damaged="damage" in circumstances)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
+from controller.allocating.backoff import Allocated
+from controller.allocating.clocks import Clocks
+from controller.allocating.commands import FenceClaim, WriteAllocation
 from controller.cache import pods
 from controller.cache.claims import allocated_by_us
 from controller.cache.keys import Key, uid_of
 from controller.placer.outcome import Placed
-from controller.queue.backoff import Allocated
 from controller.reconcile.context import Context
-from controller.write.commands import Answer, Command, FenceClaim, WriteAllocation
+from controller.write.commands import Answer, Command
 from dra_driver.kube.errors import Invalid
 from dra_driver.model.claims.claim import Object, allocation, results
 
@@ -23,8 +25,9 @@ class AllocationCommitter:
     """From the decision until the server's answer, what is written counts as allocated. `now`
     returns the time of the wall clock."""
 
-    def __init__(self, context: Context, now: Callable[[], datetime]) -> None:
+    def __init__(self, context: Context, clocks: Clocks, now: Callable[[], datetime]) -> None:
         self._context = context
+        self._clocks = clocks
         self._now = now
 
     def commit(self, pod: Object, placed: Placed, *, binds_volumes: bool) -> None:
@@ -37,7 +40,7 @@ class AllocationCommitter:
         claims = placed.claims(context.cache.state().classes, timestamp)
         for claim in claims:
             context.cache.assume(claim)
-        was_released = any(context.backoff.was_released(uid_of(each)) for each in claims)
+        was_released = any(self._clocks.backoff.was_released(uid_of(claim)) for claim in claims)
         context.dispatcher.dispatch(
             WriteAllocation(
                 key=pods.key_of(pod),
@@ -103,15 +106,15 @@ class AllocationCommitter:
         if context.cache.present(command.key, uid) is None:
             return
         allocated = Allocated(now, pods.not_scheduled(command.pod), command.binds_volumes)
-        context.backoff.record_allocation(uid, list(map(uid_of, command.claims)), allocated)
-        context.bind_clock.record_allocation(context.cache.unit_uid(command.pod), uid, now)
+        self._clocks.backoff.record_allocation(uid, list(map(uid_of, command.claims)), allocated)
+        self._clocks.bind.record_allocation(context.cache.unit_uid(command.pod), uid, now)
 
     def _record_releases(self, answered: Iterable[Object], now: float) -> None:
         """Somebody may have cleared an allocation before its answer was read."""
         for claim in filter(allocation, answered):
             present = self._present(claim)
             if present is not None and not allocation(present):
-                self._context.backoff.record_release(uid_of(claim), now)
+                self._clocks.backoff.record_release(uid_of(claim), now)
 
     def _present(self, claim: Object) -> Object | None:
         return self._context.cache.present(Key.of_claim(claim), uid_of(claim))

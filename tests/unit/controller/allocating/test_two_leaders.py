@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
+from tests.unit.controller.allocating.two_leaders import CARDS, PODS_IN_ALL, Replica, Server, play
 from tests.unit.controller.allocator.build import claim
-from tests.unit.controller.two_leaders import CARDS, PODS_IN_ALL, Replica, Server, play
 from tests.unit.controller.world import LIMIT, pod
 
 

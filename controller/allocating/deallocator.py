@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from controller.allocating.bind_clock import BindClock
+from controller.allocating.commands import Handover, ReleaseAllocation
 from controller.cache import pods
 from controller.cache.claims import allocated_node, is_orphan, is_releasable, is_stranded
 from controller.cache.keys import Key, Subject, uid_of
 from controller.reconcile.context import Context
-from controller.write.commands import Answer, Handover, ReleaseAllocation
+from controller.write.commands import Answer
 from dra_driver.model.claims.claim import Object, allocation, claim_names
 
 
 class Deallocator:
     """Releases; a released claim is allocated again after the quiet time, in another step."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, bind_clock: BindClock) -> None:
         self._context = context
+        self._bind_clock = bind_clock
 
     def release_all(self, pod: Object, claims: Iterable[Object], why: str) -> bool:
         """Release those of the pod's claims that can be released; whether there are any. The
@@ -103,8 +106,7 @@ class Deallocator:
 
     def _on_handover(self, handover: Handover, *, is_done: bool) -> None:
         if not is_done:
-            clock = self._context.bind_clock
-            clock.on_not_released(handover.giver, handover.heir, handover.pod)
+            self._bind_clock.on_not_released(handover.giver, handover.heir, handover.pod)
 
     def _is_unusable(self, pod: Object) -> bool:
         """Whether the pod, too, cannot be bound as it is."""

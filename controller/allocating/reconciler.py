@@ -5,28 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from controller.allocating.bind_timeout import BindTimeout
+from controller.allocating.clock_updater import ClockUpdater
+from controller.allocating.clocks import Clocks
+from controller.allocating.commands import FenceClaim, ReleaseAllocation, WriteAllocation
+from controller.allocating.committer import AllocationCommitter
+from controller.allocating.deallocator import Deallocator
 from controller.cache import pods
+from controller.cache.cache import Changed
 from controller.cache.claims import allocated_by_us
 from controller.cache.keys import Key, Subject, uid_of
 from controller.cache.pod_groups import Member
 from controller.placer.outcome import Placed, Unplaced
 from controller.placer.placer import Placer
 from controller.placer.pod_claims import PodClaims
-from controller.reconcile.bind_timeout import BindTimeout
-from controller.reconcile.committer import AllocationCommitter
 from controller.reconcile.context import Context
-from controller.reconcile.deallocator import Deallocator
 from controller.reconcile.reporter import warnings_about
 from controller.reconcile.templates import TemplateReconciler
 from controller.reconcile.waiting_line import WaitingLine
 from controller.write.commands import (
     CreateTemplate,
     DeleteTemplate,
-    FenceClaim,
     LiftGate,
     ReadVolumes,
-    ReleaseAllocation,
-    WriteAllocation,
     WriteDone,
 )
 from controller.write.volumes import NO_VOLUMES, VolumeCache
@@ -45,17 +46,20 @@ class Reconciler:
     def __init__(
         self,
         context: Context,
+        clocks: Clocks,
         placer: Placer,
         line: WaitingLine,
         committer: AllocationCommitter,
     ) -> None:
         self._context = context
+        self._clocks = clocks
+        self._clock_updater = ClockUpdater(context, clocks)
         self._placer = placer
         self._line = line
         self._committer = committer
         self._volumes = VolumeCache(context.clock)
-        self._deallocator = Deallocator(context)
-        self._bind_timeout = BindTimeout(context, self._deallocator)
+        self._deallocator = Deallocator(context, clocks.bind)
+        self._bind_timeout = BindTimeout(context, clocks, self._deallocator)
         self._templates = TemplateReconciler(context)
 
     def reconcile(self, key: Key) -> None:
@@ -66,6 +70,10 @@ class Reconciler:
             self._reconcile_claim(key)
         else:
             self._templates.reconcile(key)
+
+    def on_change(self, changed: Changed, now: float) -> None:
+        """The cache has the change of one object."""
+        self._clock_updater.on_change(changed, now)
 
     def on_answer(self, done: WriteDone) -> None:
         """A command has ended, and the cache has what the server answered. Raises the command's
@@ -140,12 +148,12 @@ class Reconciler:
     def _begin_at(self, asked: PodClaims) -> float:
         """When the claims may be allocated: after the quiet time; for a pod that was not bound with
         what it had, after its pause."""
-        quiet_until, pod = self._context.backoff.quiet_until, asked.pod
+        quiet_until, pod = self._clocks.backoff.quiet_until, asked.pod
         begin_at = max(quiet_until(claim.ref.uid) for claim in asked.wanted)
         if pods.node_name(pod):
             return begin_at
         unit = self._context.cache.unit_uid(pod)
-        paused = self._context.bind_clock.paused_until(unit, pods.not_scheduled(pod))
+        paused = self._clocks.bind.paused_until(unit, pods.not_scheduled(pod))
         return max(begin_at, paused)
 
     def _is_left_to_group(self, pod: Object, claims: Mapping[str, Object], found: Member) -> bool:
@@ -222,17 +230,18 @@ class Reconciler:
     def _place(self, asked: PodClaims) -> Placed | Unplaced:
         """Nodes on which the pod failed are tried after all others, and not before their backoff
         has ended."""
-        context, uid = self._context, uid_of(asked.pod)
-        in_backoff = context.backoff.nodes_in_backoff(uid, context.clock())
+        backoff, uid = self._clocks.backoff, uid_of(asked.pod)
+        in_backoff = backoff.nodes_in_backoff(uid, self._context.clock())
         excluded = dict.fromkeys(in_backoff, "refused by the scheduler lately")
         excluded |= self._line.reserved_against(asked.pod)
-        return self._placer.place(asked, excluded, last=context.backoff.failed_nodes(uid))
+        return self._placer.place(asked, excluded, last=backoff.failed_nodes(uid))
 
     def _gives_back(self, asked: PodClaims) -> bool:
         """Whether the pod, for which there is no room, has an allocated claim that is released. It
         has another step after the backoff of each node."""
         context, pod = self._context, asked.pod
-        for until in context.backoff.nodes_in_backoff(uid_of(pod), context.clock()).values():
+        in_backoff = self._clocks.backoff.nodes_in_backoff(uid_of(pod), context.clock())
+        for until in in_backoff.values():
             context.queue.add(pods.key_of(pod), until)
         why = "another claim of the pod cannot be allocated"
         return self._deallocator.release_all(pod, asked.allocated, why)

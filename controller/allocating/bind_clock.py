@@ -29,7 +29,7 @@ _PROMISE: Final = 10.0  # longer than a release and the allocation after it take
 
 
 @dataclass(slots=True)
-class _Unit:
+class _UnitState:
     backoff: Backoff | None = None  # from the first pause on
     paused_until: float = 0.0
     until_tried: bool = False
@@ -58,7 +58,7 @@ class BindClock:
         self._longest_pause = longest_pause
         self._draw = draw
         self._bindings: deque[tuple[float, float]] = deque(maxlen=_SAMPLES)
-        self._units: dict[str, _Unit] = {}
+        self._units: dict[str, _UnitState] = {}
         self._promised: dict[str, float] = {}  # until when, by the UIDs of pods
 
     def record_binding(self, seconds: float, now: float) -> None:
@@ -88,15 +88,15 @@ class BindClock:
         from `first` seconds. With `until_tried` no scheduler has come to it: the pause ends when
         its `condition` changes. `node_failed`: it could not be bound where it was. Returns the
         seconds."""
-        found = self._unit(unit)
-        if found.backoff is None:
+        state = self._unit(unit)
+        if state.backoff is None:
             first = self._first_pause if first is None else first
             longest = max(first, self._longest_pause)
-            found.backoff = Backoff(first=first, longest=longest, draw=self._draw)
-        seconds = found.backoff.next()
-        found.paused_until = now + seconds
-        found.until_tried, found.condition = until_tried, condition
-        found.node_failed = node_failed
+            state.backoff = Backoff(first=first, longest=longest, draw=self._draw)
+        seconds = state.backoff.next()
+        state.paused_until = now + seconds
+        state.until_tried, state.condition = until_tried, condition
+        state.node_failed = node_failed
         return seconds
 
     def paused_until(self, unit: str, condition: Condition) -> float:
@@ -163,5 +163,5 @@ class BindClock:
         self._units.pop(unit, None)
         self._promised.pop(unit, None)
 
-    def _unit(self, unit: str) -> _Unit:
-        return self._units.setdefault(unit, _Unit())
+    def _unit(self, unit: str) -> _UnitState:
+        return self._units.setdefault(unit, _UnitState())

@@ -9,6 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
+from controller.allocating.backoff import Allocated
+from controller.allocating.bind_clock import BINDING_LIMIT, UNUSED_LIMIT
+from controller.allocating.clocks import Clocks
+from controller.allocating.commands import Handover
+from controller.allocating.deallocator import Deallocator, is_idle, is_unbound
 from controller.cache import pods
 from controller.cache.claims import (
     allocated_by_us,
@@ -18,11 +23,7 @@ from controller.cache.claims import (
 )
 from controller.cache.keys import uid_of
 from controller.cache.pod_groups import Unit
-from controller.queue.backoff import Allocated
-from controller.queue.bind_clock import BINDING_LIMIT, UNUSED_LIMIT
 from controller.reconcile.context import Context
-from controller.reconcile.deallocator import Deallocator, is_idle, is_unbound
-from controller.write.commands import Handover
 from dra_driver.model.claims.claim import Object, results
 
 _FACTOR_FOR_OLD_VERDICT = 4
@@ -44,10 +45,11 @@ class _Limits:
 class BindTimeout:
     """One instance, one thread."""
 
-    def __init__(self, context: Context, deallocator: Deallocator) -> None:
+    def __init__(self, context: Context, clocks: Clocks, deallocator: Deallocator) -> None:
         self._context = context
+        self._backoff = clocks.backoff
         self._deallocator = deallocator
-        self._clock = context.bind_clock
+        self._clock = clocks.bind
         self._patience = context.settings.scheduling_patience
 
     def check(self, pod: Object, claims: list[Object]) -> None:
@@ -88,7 +90,7 @@ class BindTimeout:
             context.queue.add(key, again_at)
 
     def _on_bound(self, pod: Object, now: float) -> None:
-        backoff, uid = self._context.backoff, uid_of(pod)
+        backoff, uid = self._backoff, uid_of(pod)
         allocated_at = backoff.last_allocated(uid)
         if allocated_at is not None:
             unit = self._context.cache.unit_uid(pod)
@@ -100,7 +102,7 @@ class BindTimeout:
 
     def _allocated(self, pod: Object, now: float) -> Allocated:
         otherwise = Allocated(now, pods.not_scheduled(pod))
-        return self._context.backoff.allocated(uid_of(pod), otherwise)
+        return self._backoff.allocated(uid_of(pod), otherwise)
 
     def _limits(self, pod: Object, claims: list[Object], unit: Unit, mine: Allocated) -> _Limits:
         patience = self._clock.patience(self._context.clock())
@@ -162,7 +164,7 @@ class BindTimeout:
         return next((pod for pod in waiting if self._may_get(pod, unit, nodes, now)), None)
 
     def _may_get(self, pod: Object, unit: Unit, nodes: Collection[str], now: float) -> bool:
-        other, avoided = self._context.cache.unit_uid(pod), self._context.backoff.nodes_in_backoff
+        other, avoided = self._context.cache.unit_uid(pod), self._backoff.nodes_in_backoff
         return (
             other != unit.uid
             and not self._clock.is_promised(uid_of(pod), now)
@@ -189,9 +191,9 @@ class BindTimeout:
             self._clock.begin_handover(unit.uid, handover.heir, handover.pod, now)
             next_step = f"They are released for {pods.key_of(other)}, which waits. {next_step}"
         why = self._why_unbound(pod)
-        for each in unit.pods:
-            if claims := held[uid_of(each)]:
-                key = pods.key_of(each)
+        for member in unit.pods:
+            if claims := held[uid_of(member)]:
+                key = pods.key_of(member)
                 story = f"{key} held {_devices(claims)} for {now - since:.0f} s and was not bound"
                 note = f"{story}, because {why}. {next_step}"
                 self._deallocator.release(key, claims, why, note, handover)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.queue.bind_clock import BINDING_LIMIT, BindClock
+from controller.allocating.bind_clock import BINDING_LIMIT, BindClock
 
 TRIED = "Unschedulable", "0/3 nodes are available"
 

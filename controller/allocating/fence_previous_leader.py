@@ -16,12 +16,12 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Final
 
+from controller.allocating.claim_writer import ClaimWriter
 from controller.allocator.ownership import is_ours
 from controller.cache.cache import ClusterCache, Isolate, is_newer
 from controller.cache.keys import Key
 from controller.leaderelection.fence import Fence
 from controller.queue.event_queue import EventQueue, ResourceEvent
-from controller.write.writer import Writer
 from dra_driver.kube.api import Api, Change
 from dra_driver.kube.decode import Typed
 from dra_driver.kube.errors import KubeError, NotFound, Unavailable
@@ -35,8 +35,8 @@ from dra_driver.util.collection import no_collection
 logger = logging.getLogger(__name__)
 
 # HTTP status of a refused write: by validation, or by admission, whose webhooks choose among all of
-# these. `Writer.write_term` has handled a conflict with another version. A claim that is too large
-# with the term (413) is too large with an allocation, too.
+# these. `ClaimWriter.write_term` has handled a conflict with another version. A claim that is too
+# large with the term (413) is too large with an allocation, too.
 _REFUSALS: Final = frozenset({400, 403, 409, 413, 422})
 
 # In answers of 5xx, where an admission webhook is away, or refuses so (1.36.3, `ErrCallingWebhook`,
@@ -57,7 +57,7 @@ class PreviousLeaderFence:
 
     api: Api
     pool: Executor
-    writer: Writer
+    writer: ClaimWriter
     fence: Fence
     events: EventQueue
     cache: ClusterCache
