@@ -18,6 +18,7 @@ from controller.reconcile.context import Context
 from controller.reconcile.waiting_line import WaitingLine
 from controller.write.commands import Answer, ClearNomination, LiftGate, ReadVolumes
 from controller.write.volumes import VolumeCache
+from dra_driver.kube.errors import Conflict, Forbidden, Invalid
 from dra_driver.kube.resources import PODS
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import InvalidValue, Refused
@@ -27,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 _CLAIMS_WITHIN = 2.0  # seconds in which kube-controller-manager makes a pod's claims from templates
 _NOT_NAMED = "GcuNodeNotNamed"
+_NOT_LIFTED = "GcuGateNotLifted"
 
 
 class Nominator:
@@ -100,6 +102,13 @@ class Nominator:
         """The server has answered the command."""
         if answer.error is not None or answer.pod is None:
             self._end(command.key)  # decided anew, if the pod still has its gate
+            self._leave_lifted(command.key)
+        if isinstance(answer.error, (Conflict, Forbidden, Invalid)):
+            note = (
+                "the API server refused that the scheduling gate of this pod is removed, which is "
+                f"tried again: {answer.error}"
+            )
+            self._context.reporter.warn_pod(command.pod, _NOT_LIFTED, note)
         if answer.hint_refused is not None:
             self._end(command.key)
             self._named.pop(command.key, None)
@@ -127,9 +136,7 @@ class Nominator:
         self._volumes.forget(key)
         self._named.pop(key, None)
         self._gated.pop(key, None)
-        if key in self._lifted:
-            self._lifted.remove(key)
-            self._wake(self._gated)
+        self._leave_lifted(key)
         self._beyond_limit.pop(key, None)
         self._claims_until.pop(key, None)
 
@@ -270,6 +277,12 @@ class Nominator:
                 if user != key:
                     queue.add(user, now)
         self._wake(self._beyond_limit)
+
+    def _leave_lifted(self, key: Key) -> None:
+        """The pod does not wait without a gate: another one may."""
+        if key in self._lifted:
+            self._lifted.remove(key)
+            self._wake(self._gated)
 
     def _wake(self, waiting: dict[Key, None]) -> None:
         """The first of them has another step."""

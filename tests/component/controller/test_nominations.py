@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from dra_driver.kube.errors import Forbidden, Unavailable
+from dra_driver.kube.errors import Forbidden, KubeError, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import ALLOCATOR_SCHEDULER, DRIVER, SCHEDULING_GATE
@@ -248,6 +248,36 @@ def test_a_name_that_the_server_refuses_keeps_no_pod(stage: Stage, nominate: Nom
     start(stage, "user")
     assert named(stage, "user") == ""
     stage.wait_for_event("user", f"refused that node {node} is named", "GcuNodeNotNamed")
+    start(stage, "next")
+    assert named(stage, "next") == node
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(Forbidden("somebody's policy", status=403), id="refused"),
+        pytest.param(Unavailable("no answer"), id="no answer"),
+    ],
+)
+def test_a_lift_that_failed_counts_as_none(
+    stage: Stage, nominate: Nominate, error: KubeError
+) -> None:
+    """The only pod that may wait without a gate is tried again."""
+    stage.add_node([])
+    nominate(waiting=1)
+    stage.api.faults.refuse(error, "patch", resource=PODS)
+    start(stage, "user")
+    assert named(stage, "user") == ""
+
+
+def test_a_lift_that_is_refused_is_told(stage: Stage, nominate: Nominate) -> None:
+    node = stage.add_node(cards(0))
+    stage.add_pod("user", schedulingGates=GATES)
+    refusal = Forbidden("somebody's policy keeps gates", status=403)
+    stage.api.faults.refuse(refusal, "patch", resource=PODS)
+    nominate()
+    stage.wait_for_event("user", "somebody's policy keeps gates", "GcuGateNotLifted")
+    assert named(stage, "user") == ""
     start(stage, "next")
     assert named(stage, "next") == node
 
