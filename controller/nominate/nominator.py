@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -27,6 +28,7 @@ from dra_driver.selector.allowance import AllowanceSpent
 logger = logging.getLogger(__name__)
 
 _CLAIMS_WITHIN = 2.0  # seconds in which kube-controller-manager makes a pod's claims from templates
+_RESTORE_AGAIN = 2  # times; a step that was stopped has found out something for the next one
 _NOT_NAMED = "GcuNodeNotNamed"
 _NOT_LIFTED = "GcuGateNotLifted"
 
@@ -55,14 +57,15 @@ class Nominator:
         self._gated: dict[Key, None] = {}  # pods that wait for devices with it, in their order
         self._beyond_limit: dict[Key, None] = {}  # pods that wait until fewer are named
         self._claims_until: dict[Key, float] = {}  # pods that lack a claim
-        self._has_restored = False  # since this replica leads
+        self._unrestored: deque[tuple[Key, int]] | None = None  # with tries; None before the first
         metrics.observe(self.nominations)
 
     def reconcile(self, key: Key) -> None:
         """Do what is to be done for the pod of that name."""
         context = self._context
-        if not self._has_restored:
-            self._restore()
+        if not self._has_restored():
+            context.queue.add(key, context.clock())
+            return
         pod = context.cache.get(key)
         if pod is None or context.dispatcher.in_flight(pod):
             return
@@ -151,24 +154,37 @@ class Nominator:
             self._claims_until,
         ):
             known.clear()
-        self._has_restored = False
+        self._unrestored = None
 
-    def _restore(self) -> None:
+    def _has_restored(self) -> bool:
         """Before anything is named: count the pods that a former leader named, and that
-        kube-scheduler has not judged."""
-        self._has_restored = True
+        kube-scheduler has not judged. False if that is more than one step may cost: the next step
+        goes on with it."""
+        if self._unrestored is None:
+            changes = self._context.cache.unfinished()
+            found = [each.new for each in changes if each.resource is PODS and each.new]
+            self._unrestored = deque((pods.key_of(pod), 0) for pod in found if _is_named(pod))
+        while self._unrestored:
+            key, tries = self._unrestored.popleft()
+            try:
+                self._restore(key)
+            except AllowanceSpent:
+                if tries < _RESTORE_AGAIN:
+                    self._unrestored.append((key, tries + 1))
+                return False
+        return True
+
+    def _restore(self, key: Key) -> None:
+        """Raises AllowanceSpent."""
         cache = self._context.cache
-        for changed in cache.unfinished():
-            pod = changed.new or {}
-            if changed.resource is not PODS or not _is_named(pod):
-                continue
-            claims = cache.claims_of(pod)
-            if claims is None:
-                continue
-            with suppress(Refused, InvalidValue, AllowanceSpent):
-                outcome = self._placer.place(self._placer.read(pod, claims))
-                if isinstance(outcome, Placed) and outcome.node == pods.nominated_node(pod):
-                    self._count_as_named(pod, outcome)
+        pod = cache.get(key)
+        claims = None if pod is None else cache.claims_of(pod)
+        if pod is None or claims is None or not _is_named(pod):
+            return
+        with suppress(Refused, InvalidValue):
+            outcome = self._placer.place(self._placer.read(pod, claims))
+            if isinstance(outcome, Placed) and outcome.node == pods.nominated_node(pod):
+                self._count_as_named(pod, outcome)
 
     def _decide(self, pod: Object, claims: Mapping[str, Object]) -> None:
         """All claims of the pod exist."""

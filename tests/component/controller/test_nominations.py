@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 
+from controller.placer.placer import Placer
 from dra_driver.kube.errors import Forbidden, KubeError, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import ALLOCATOR_SCHEDULER, DRIVER, SCHEDULING_GATE
+from dra_driver.selector.allowance import AllowanceSpent
 from tests.component.controller.conftest import Start
 from tests.component.controller.replica import Replica
 from tests.component.controller.stage import Stage
@@ -303,6 +306,29 @@ def test_the_next_leader_goes_on_with_what_it_finds(stage: Stage, nominate: Nomi
     schedule(stage, "named", node, 0)
     stage.end("named")
     assert named(stage, "gated") == node
+
+
+def test_the_next_leader_counts_names_in_more_than_one_step(
+    stage: Stage, nominate: Nominate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first steps of a leader cost most, and may be stopped."""
+    node = stage.add_node(cards(0))
+    first = nominate("replica-0")
+    start(stage, "named")
+    assert named(stage, "named") == node
+    first.stop()
+    place, stops = Placer.place, iter([True, True])
+
+    def stop_twice(placer: Placer, *asked: Any) -> object:
+        if next(stops, False):
+            raise AllowanceSpent("1 s")
+        return place(placer, *asked)
+
+    monkeypatch.setattr(Placer, "place", stop_twice)
+    start(stage, "gated")
+    nominate("replica-1")
+    stage.wait_for_event("gated", "1 requested")
+    assert stage.gates("gated")
 
 
 def test_at_most_so_many_are_named(stage: Stage, nominate: Nominate) -> None:
