@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -18,6 +19,7 @@ from controller.reconcile.context import Context
 from controller.reconcile.waiting_line import WaitingLine
 from controller.write.commands import Answer, ClearNomination, LiftGate, ReadVolumes
 from controller.write.volumes import VolumeCache
+from dra_driver.kube.errors import Conflict, Forbidden, Invalid
 from dra_driver.kube.resources import PODS
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import InvalidValue, Refused
@@ -26,7 +28,9 @@ from dra_driver.selector.allowance import AllowanceSpent
 logger = logging.getLogger(__name__)
 
 _CLAIMS_WITHIN = 2.0  # seconds in which kube-controller-manager makes a pod's claims from templates
+_RESTORE_AGAIN = 2  # times; a step that was stopped has found out something for the next one
 _NOT_NAMED = "GcuNodeNotNamed"
+_NOT_LIFTED = "GcuGateNotLifted"
 
 
 class Nominator:
@@ -53,14 +57,15 @@ class Nominator:
         self._gated: dict[Key, None] = {}  # pods that wait for devices with it, in their order
         self._beyond_limit: dict[Key, None] = {}  # pods that wait until fewer are named
         self._claims_until: dict[Key, float] = {}  # pods that lack a claim
-        self._has_restored = False  # since this replica leads
+        self._unrestored: deque[tuple[Key, int]] | None = None  # with tries; None before the first
         metrics.observe(self.nominations)
 
     def reconcile(self, key: Key) -> None:
         """Do what is to be done for the pod of that name."""
         context = self._context
-        if not self._has_restored:
-            self._restore()
+        if not self._has_restored():
+            context.queue.add(key, context.clock())
+            return
         pod = context.cache.get(key)
         if pod is None or context.dispatcher.in_flight(pod):
             return
@@ -100,6 +105,13 @@ class Nominator:
         """The server has answered the command."""
         if answer.error is not None or answer.pod is None:
             self._end(command.key)  # decided anew, if the pod still has its gate
+            self._leave_lifted(command.key)
+        if isinstance(answer.error, (Conflict, Forbidden, Invalid)):
+            note = (
+                "the API server refused that the scheduling gate of this pod is removed, which is "
+                f"tried again: {answer.error}"
+            )
+            self._context.reporter.warn_pod(command.pod, _NOT_LIFTED, note)
         if answer.hint_refused is not None:
             self._end(command.key)
             self._named.pop(command.key, None)
@@ -127,9 +139,7 @@ class Nominator:
         self._volumes.forget(key)
         self._named.pop(key, None)
         self._gated.pop(key, None)
-        if key in self._lifted:
-            self._lifted.remove(key)
-            self._wake(self._gated)
+        self._leave_lifted(key)
         self._beyond_limit.pop(key, None)
         self._claims_until.pop(key, None)
 
@@ -144,24 +154,37 @@ class Nominator:
             self._claims_until,
         ):
             known.clear()
-        self._has_restored = False
+        self._unrestored = None
 
-    def _restore(self) -> None:
+    def _has_restored(self) -> bool:
         """Before anything is named: count the pods that a former leader named, and that
-        kube-scheduler has not judged."""
-        self._has_restored = True
+        kube-scheduler has not judged. False if that is more than one step may cost: the next step
+        goes on with it."""
+        if self._unrestored is None:
+            changes = self._context.cache.unfinished()
+            found = [each.new for each in changes if each.resource is PODS and each.new]
+            self._unrestored = deque((pods.key_of(pod), 0) for pod in found if _is_named(pod))
+        while self._unrestored:
+            key, tries = self._unrestored.popleft()
+            try:
+                self._restore(key)
+            except AllowanceSpent:
+                if tries < _RESTORE_AGAIN:
+                    self._unrestored.append((key, tries + 1))
+                return False
+        return True
+
+    def _restore(self, key: Key) -> None:
+        """Raises AllowanceSpent."""
         cache = self._context.cache
-        for changed in cache.unfinished():
-            pod = changed.new or {}
-            if changed.resource is not PODS or not _is_named(pod):
-                continue
-            claims = cache.claims_of(pod)
-            if claims is None:
-                continue
-            with suppress(Refused, InvalidValue, AllowanceSpent):
-                outcome = self._placer.place(self._placer.read(pod, claims))
-                if isinstance(outcome, Placed) and outcome.node == pods.nominated_node(pod):
-                    self._count_as_named(pod, outcome)
+        pod = cache.get(key)
+        claims = None if pod is None else cache.claims_of(pod)
+        if pod is None or claims is None or not _is_named(pod):
+            return
+        with suppress(Refused, InvalidValue):
+            outcome = self._placer.place(self._placer.read(pod, claims))
+            if isinstance(outcome, Placed) and outcome.node == pods.nominated_node(pod):
+                self._count_as_named(pod, outcome)
 
     def _decide(self, pod: Object, claims: Mapping[str, Object]) -> None:
         """All claims of the pod exist."""
@@ -270,6 +293,12 @@ class Nominator:
                 if user != key:
                     queue.add(user, now)
         self._wake(self._beyond_limit)
+
+    def _leave_lifted(self, key: Key) -> None:
+        """The pod does not wait without a gate: another one may."""
+        if key in self._lifted:
+            self._lifted.remove(key)
+            self._wake(self._gated)
 
     def _wake(self, waiting: dict[Key, None]) -> None:
         """The first of them has another step."""

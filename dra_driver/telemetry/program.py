@@ -53,8 +53,7 @@ def run_program(run: Run, *, linger: float = LINGER) -> None:
     logs.configure("info")
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    _set_on_signals(stop)
     try:
         run(sys.argv[1:], os.environ, stop)
     except GcuError as error:
@@ -63,6 +62,23 @@ def run_program(run: Run, *, linger: float = LINGER) -> None:
         sys.exit(1)
     logger.info("stopped")
     _end_within(linger, exit_code=0)
+
+
+def _set_on_signals(stop: threading.Event) -> None:
+    """SIGTERM and SIGINT set the event, by a thread of its own. A process that is stopped (SIGSTOP)
+    may be handed them in any of its threads when it goes on; Python runs handlers in the main
+    thread alone, which would wait for ever."""
+    received, sent = os.pipe()
+    os.set_blocking(sent, False)
+    signal.set_wakeup_fd(sent, warn_on_full_buffer=False)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)  # in place of the default: the process would end
+
+    def run() -> None:
+        while os.read(received, 1):
+            stop.set()
+
+    threading.Thread(target=run, name="signals", daemon=True).start()
 
 
 def _end_within(seconds: float, *, exit_code: int) -> None:

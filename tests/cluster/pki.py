@@ -73,13 +73,19 @@ class Authority:
         return self._sign(file_name, subject, ExtendedKeyUsageOID.CLIENT_AUTH, ())
 
     def server(
-        self, file_name: str, addresses: Iterable[IPv4Address], names: Iterable[str] = ()
+        self,
+        file_name: str,
+        addresses: Iterable[IPv4Address],
+        names: Iterable[str] = (),
+        *,
+        lifetime: dt.timedelta = _LIFETIME,
     ) -> KeyPair:
-        """A certificate with which a server answers at those addresses and DNS names."""
+        """A certificate with which a server answers at those addresses and DNS names. It has
+        expired if its lifetime, from now, is negative: by less than the clock skew."""
         alternatives: list[x509.GeneralName] = [x509.IPAddress(item) for item in addresses]
         alternatives += [x509.DNSName(item) for item in names]
         return self._sign(
-            file_name, _name(file_name), ExtendedKeyUsageOID.SERVER_AUTH, alternatives
+            file_name, _name(file_name), ExtendedKeyUsageOID.SERVER_AUTH, alternatives, lifetime
         )
 
     def _sign(
@@ -88,10 +94,11 @@ class Authority:
         subject: x509.Name,
         usage: x509.ObjectIdentifier,
         alternatives: Sequence[x509.GeneralName],
+        lifetime: dt.timedelta = _LIFETIME,
     ) -> KeyPair:
         key = ec.generate_private_key(ec.SECP256R1())
         builder = (
-            _builder(subject, self._certificate.subject, key)
+            _builder(subject, self._certificate.subject, key, lifetime)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
             .add_extension(
@@ -135,7 +142,10 @@ def _name(common_name: str, organizations: Iterable[str] = ()) -> x509.Name:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    lifetime: dt.timedelta = _LIFETIME,
 ) -> x509.CertificateBuilder:
     now = dt.datetime.now(dt.UTC)
     return (
@@ -145,7 +155,7 @@ def _builder(
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _CLOCK_SKEW)
-        .not_valid_after(now + _LIFETIME)
+        .not_valid_after(now + lifetime)
     )
 
 

@@ -33,13 +33,16 @@ def start_in_hand(scene: Scene) -> None:
 
 @pytest.fixture
 def armed(tmp_path: Path) -> Path:
-    """The file that makes the next old leader stop before its allocation."""
+    """The file that makes the next old leader stop at its moment."""
     return tmp_path / "armed"
 
 
-def start_old(start_controller: Start, armed: Path) -> ControllerProcess:
-    program = ("tests.control_plane.stopping_controller", str(armed))
-    old = start_controller(*SHORT_LEASE, name="replica-old", program=program)
+def start_old(
+    start_controller: Start, armed: Path, *flags: str, moment: str = "before-2"
+) -> ControllerProcess:
+    """A leader that stops at the moment; without one, before it allocates."""
+    program = ("tests.control_plane.stopping_controller", str(armed), moment)
+    old = start_controller(*SHORT_LEASE, *flags, name="replica-old", program=program)
     old.wait_for_log("begins")
     armed.touch()
     return old

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,56 +15,25 @@ from dra_driver.kube.errors import KubeError
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object, results
 from dra_driver.model.effects import Effects
-from dra_driver.model.names import ALLOCATOR_SCHEDULER, CLASS_SHARED, SCHEDULING_GATE
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import PATIENCE, wait_until
-from tests.control_plane.cards import in_all_modes
 from tests.control_plane.conftest import Scene
 from tests.control_plane.controller_process import ControllerProcess
-from tests.control_plane.driver import Driver
+from tests.control_plane.nominating import (
+    GATES,
+    bound,
+    controller,
+    gated,
+    machines,
+    nominating,
+    start,
+    verdicts,
+)
 from tests.control_plane.objects import claim, pod_with
 
 pytestmark = pytest.mark.control_plane
 
-Start = Callable[..., ControllerProcess]
-GATES = [{"name": SCHEDULING_GATE}]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def nominating(driver: Driver, control_plane: Cluster) -> Iterator[None]:
-    """The chart's rights and policies where kube-scheduler allocates."""
-    with driver.changed(allocator="scheduler", schedulerVersion=control_plane.release.version):
-        yield
-
-
-@pytest.fixture
-def controller(start_controller: Start) -> ControllerProcess:
-    found = start_controller("--allocator=scheduler", "--nomination-waiting=1")
-    found.wait_for_log("begins")
-    return found
-
-
-def machines(scene: Scene, count: int, *buses: int) -> list[str]:
-    devices = in_all_modes(*buses, allocator=ALLOCATOR_SCHEDULER)
-    return [scene.machines.add(devices) for _ in range(count)]
-
-
-def start(scene: Scene, name: str, *, slices: int = 0, **spec: Any) -> None:
-    """A claim for a card, or for slices of one, and a gated pod that uses it."""
-    made = claim(name, scene.namespace)
-    if slices:
-        exactly = {
-            "deviceClassName": CLASS_SHARED,
-            "capacity": {"requests": {"slices": str(slices)}},
-        }
-        made["spec"] = {"devices": {"requests": [{"name": "gcu", "exactly": exactly}]}}
-    scene.api.create(RESOURCE_CLAIMS, made)
-    pod = pod_with(name, scene.namespace, name, schedulingGates=GATES, **spec)
-    scene.api.create(PODS, pod)
-
-
-def bound(scene: Scene, *names: str) -> list[str]:
-    return [scene.eyes.bound(name) for name in names]
+__all__ = ["controller", "nominating"]  # fixtures
 
 
 def cards(scene: Scene, *names: str) -> Counter[tuple[str, str]]:
@@ -87,7 +55,8 @@ def test_pods_are_packed(scene: Scene, controller: ControllerProcess) -> None:
 def test_where_the_node_does_not_fit_kube_scheduler_goes_on(
     scene: Scene, controller: ControllerProcess
 ) -> None:
-    """The controller knows nothing of other pods: replicas that keep apart are named one node."""
+    """In the same attempt. The controller knows nothing of other pods: replicas that keep apart are
+    named one node."""
     machines(scene, 3, 0, 1)
     labels = {"matchLabels": {"keeps": "apart"}}
     term = {"labelSelector": labels, "topologyKey": "kubernetes.io/hostname"}
@@ -99,6 +68,19 @@ def test_where_the_node_does_not_fit_kube_scheduler_goes_on(
         scene.api.create(RESOURCE_CLAIMS, claim(name, scene.namespace))
         scene.api.create(PODS, made)
     assert len(set(bound(scene, *names))) == 3
+    assert [verdicts(scene, name) for name in names] == [["Scheduled"]] * 3
+
+
+def test_of_a_resource_that_one_node_has(scene: Scene, controller: ControllerProcess) -> None:
+    """The controller does not know of it either: the pod is bound in its first attempt."""
+    machines(scene, 4, 0)
+    [node] = machines(scene, 1, 0, **{"example.com/rdma": "1"})
+    made = pod_with("pod", scene.namespace, "pod", schedulingGates=GATES)
+    made["spec"]["containers"][0]["resources"]["limits"] = {"example.com/rdma": "1"}
+    scene.api.create(RESOURCE_CLAIMS, claim("pod", scene.namespace))
+    scene.api.create(PODS, made)
+    assert bound(scene, "pod") == [node]
+    assert verdicts(scene, "pod") == ["Scheduled"]
 
 
 def test_a_pod_without_room_is_told_why_and_served_in_turn(
@@ -159,10 +141,6 @@ def test_pods_that_may_not_preempt_give_their_name_back(
     bound(scene, "next")
     scene.hands.end(first)
     bound(scene, other)
-
-
-def gated(scene: Scene, name: str) -> bool:
-    return bool(scene.eyes.pod(name)["spec"].get("schedulingGates"))
 
 
 def some_bound(scene: Scene, *names: str) -> str:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 
-from dra_driver.kube.errors import Forbidden, Unavailable
+from controller.placer.placer import Placer
+from dra_driver.kube.errors import Forbidden, KubeError, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import ALLOCATOR_SCHEDULER, DRIVER, SCHEDULING_GATE
+from dra_driver.selector.allowance import AllowanceSpent
 from tests.component.controller.conftest import Start
 from tests.component.controller.replica import Replica
 from tests.component.controller.stage import Stage
@@ -252,6 +255,36 @@ def test_a_name_that_the_server_refuses_keeps_no_pod(stage: Stage, nominate: Nom
     assert named(stage, "next") == node
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(Forbidden("somebody's policy", status=403), id="refused"),
+        pytest.param(Unavailable("no answer"), id="no answer"),
+    ],
+)
+def test_a_lift_that_failed_counts_as_none(
+    stage: Stage, nominate: Nominate, error: KubeError
+) -> None:
+    """The only pod that may wait without a gate is tried again."""
+    stage.add_node([])
+    nominate(waiting=1)
+    stage.api.faults.refuse(error, "patch", resource=PODS)
+    start(stage, "user")
+    assert named(stage, "user") == ""
+
+
+def test_a_lift_that_is_refused_is_told(stage: Stage, nominate: Nominate) -> None:
+    node = stage.add_node(cards(0))
+    stage.add_pod("user", schedulingGates=GATES)
+    refusal = Forbidden("somebody's policy keeps gates", status=403)
+    stage.api.faults.refuse(refusal, "patch", resource=PODS)
+    nominate()
+    stage.wait_for_event("user", "somebody's policy keeps gates", "GcuGateNotLifted")
+    assert named(stage, "user") == ""
+    start(stage, "next")
+    assert named(stage, "next") == node
+
+
 def test_a_lost_answer_is_no_decision(stage: Stage, nominate: Nominate) -> None:
     node = stage.add_node(cards(0))
     nominate()
@@ -273,6 +306,29 @@ def test_the_next_leader_goes_on_with_what_it_finds(stage: Stage, nominate: Nomi
     schedule(stage, "named", node, 0)
     stage.end("named")
     assert named(stage, "gated") == node
+
+
+def test_the_next_leader_counts_names_in_more_than_one_step(
+    stage: Stage, nominate: Nominate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first steps of a leader cost most, and may be stopped."""
+    node = stage.add_node(cards(0))
+    first = nominate("replica-0")
+    start(stage, "named")
+    assert named(stage, "named") == node
+    first.stop()
+    place, stops = Placer.place, iter([True, True])
+
+    def stop_twice(placer: Placer, *asked: Any) -> object:
+        if next(stops, False):
+            raise AllowanceSpent("1 s")
+        return place(placer, *asked)
+
+    monkeypatch.setattr(Placer, "place", stop_twice)
+    start(stage, "gated")
+    nominate("replica-1")
+    stage.wait_for_event("gated", "1 requested")
+    assert stage.gates("gated")
 
 
 def test_at_most_so_many_are_named(stage: Stage, nominate: Nominate) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -43,6 +44,39 @@ def test_a_signal_ends_it_in_order(number: signal.Signals) -> None:
     said, log = process.communicate(timeout=60)
     assert (process.returncode, said) == (0, "in order\n")
     assert "stopped" in log
+
+
+def stop_then_end(process: subprocess.Popen[str]) -> None:
+    """It has SIGTERM when it goes on."""
+    process.send_signal(signal.SIGSTOP)
+    _, status = os.waitpid(process.pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status)
+    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGCONT)
+
+
+def test_a_signal_ends_it_that_came_while_it_was_stopped() -> None:
+    """The kernel may hand it to any thread: without care more than half of the processes hang."""
+    processes = [
+        started("""
+            def run(argv, environ, stop):
+                for _ in range(8):
+                    threading.Thread(target=threading.Event().wait, daemon=True).start()
+                print("up", flush=True)
+                stop.wait()
+            run_program(run)
+        """)
+        for _ in range(8)
+    ]
+    try:
+        for process in processes:
+            stop_then_end(process)
+        for process in processes:
+            process.communicate(timeout=60)
+        assert [process.returncode for process in processes] == [0] * 8
+    finally:
+        for process in processes:
+            process.kill()
 
 
 def test_a_signal_prints_where_each_thread_is_and_ends_nothing() -> None:

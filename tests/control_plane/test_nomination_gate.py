@@ -1,0 +1,208 @@
+"""The gate of pods whose node is named: new pods come without it where nobody would lift it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from dra_driver.kube.errors import NotFound
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
+from dra_driver.kube.scheduling_gate import has_gate
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.names import DRIVER
+from tests.chart.helm import RELEASE
+from tests.cluster.fixtures import DRIVER_NAMESPACE
+from tests.cluster.pki import Authority, KeyPair
+from tests.cluster.waiting import PATIENCE, wait_until
+from tests.control_plane.conftest import Scene, Start
+from tests.control_plane.controller_process import ControllerProcess
+from tests.control_plane.driver import Driver, rendered
+from tests.control_plane.nominating import (
+    NAMES_NODES,
+    bound,
+    followed,
+    machines,
+    nominating,
+)
+from tests.control_plane.objects import claim, pod_with
+from tests.control_plane.program_process import ProgramProcess
+from tests.control_plane.webhook_address import WEBHOOKS, call_directly
+
+pytestmark = pytest.mark.control_plane
+
+__all__ = ["nominating"]  # a fixture
+
+VALID: Final = dt.timedelta(days=1)
+EXPIRED: Final = dt.timedelta(minutes=-1)
+PATIENT_LEASE: Final = ("--lease-duration=120", "--lease-renew-deadline=100")
+"""Nobody takes over from a leader that is stopped for a moment."""
+
+
+class GateWebhook:
+    """The chart's webhook for new pods, served by a controller of the test's."""
+
+    def __init__(self, scene: Scene, start_controller: Start, folder: Path) -> None:
+        self._scene = scene
+        self._start_controller = start_controller
+        self._authority = Authority(folder)
+        scene.api.create(RESOURCE_CLAIMS, claim("asked", scene.namespace))
+
+    def issue(self, lifetime: dt.timedelta = VALID) -> KeyPair:
+        """A certificate, in place of the one before."""
+        addresses = (self._scene.cluster.machine_address,)
+        return self._authority.server("webhook", addresses, lifetime=lifetime)
+
+    def serve(self, *flags: str, pair: KeyPair, name: str = "replica-0") -> ControllerProcess:
+        """Start a controller with the webhook, which API servers are told of."""
+        process = self._start_controller(
+            *flags,
+            f"--webhook-certificate={pair.certificate}",
+            f"--webhook-key={pair.key}",
+            "--webhook-port=0",
+            "--webhook-drain=0",
+            name=name,
+        )
+        words = "serving the admission webhook on port "
+        process.wait_for_log(words)
+        port = int(process.log().partition(words)[2].split()[0])
+        api, address = self._scene.api, self._scene.cluster.machine_address
+        call_directly(api, address, port, self._authority.certificate)
+        configuration = api.get(WEBHOOKS, DRIVER)
+        for each in configuration["webhooks"]:
+            each["timeoutSeconds"] = 30  # a machine with other work may need more than one
+        api.replace(WEBHOOKS, configuration)
+        return process
+
+    def gates(self) -> bool:
+        """Whether a pod that came now would have the gate."""
+        made = pod_with("tried", self._scene.namespace, "asked")
+        return has_gate(self._scene.api.create(PODS, made, dry_run=True))
+
+    def wait_until_it_gates(self, gates: bool = True) -> None:
+        wait_until(
+            lambda: self.gates() is gates,
+            PATIENCE,
+            f"new pods {'with' if gates else 'without'} gate",
+        )
+
+
+@pytest.fixture
+def webhook(scene: Scene, start_controller: Start, tmp_path: Path) -> Iterator[GateWebhook]:
+    before = scene.api.get(WEBHOOKS, DRIVER)
+    yield GateWebhook(scene, start_controller, tmp_path)
+    with suppress(NotFound):
+        scene.api.delete(WEBHOOKS, DRIVER)
+    kept = {key: before["metadata"].get(key) for key in ("name", "labels", "annotations")}
+    scene.api.create(WEBHOOKS, before | {"metadata": kept})
+
+
+def create(scene: Scene, name: str) -> Object:
+    """A claim for a card and a pod that uses it; gives the pod as it was stored."""
+    scene.api.create(RESOURCE_CLAIMS, claim(name, scene.namespace))
+    return scene.api.create(PODS, pod_with(name, scene.namespace, name))
+
+
+def test_while_its_certificate_has_expired(scene: Scene, webhook: GateWebhook) -> None:
+    """Pods are served without a gate, and have one again with the next certificate, without a
+    restart."""
+    machines(scene, 2, 0)
+    controller = webhook.serve(*NAMES_NODES, pair=webhook.issue(EXPIRED))
+    controller.wait_for_log("begins")
+
+    def is_rejected() -> bool:
+        return not webhook.gates() and "was not served" in controller.log()
+
+    wait_until(is_rejected, PATIENCE, "a call that fails", seen=controller.log)
+    assert not has_gate(create(scene, "first"))
+    bound(scene, "first")
+    webhook.issue()
+    webhook.wait_until_it_gates()
+    assert has_gate(create(scene, "second"))
+    bound(scene, "second")
+    wait_until(lambda: followed(controller)["true"] == 1.0, PATIENCE, "one followed name")
+
+
+def test_while_nobody_leads(scene: Scene, webhook: GateWebhook, start_controller: Start) -> None:
+    """The webhook is another replica's, which sees that the lease is not renewed."""
+    machines(scene, 1, 0)
+    leader = start_controller(*NAMES_NODES, *PATIENT_LEASE, name="replica-leader")
+    leader.wait_for_log("begins")
+    other = webhook.serve(*NAMES_NODES, *PATIENT_LEASE, pair=webhook.issue(), name="replica-other")
+    webhook.wait_until_it_gates()
+    leader.suspend()
+    webhook.wait_until_it_gates(False)
+    assert not has_gate(create(scene, "pod"))
+    bound(scene, "pod")
+    assert "begins" not in other.log()
+    leader.signal(signal.SIGCONT)
+    webhook.wait_until_it_gates()
+
+
+@pytest.fixture
+def uninstall_kubeconfig(scene: Scene, driver: Driver, tmp_path: Path) -> Iterator[Path]:
+    """Of the account that exists while helm uninstalls."""
+    release = scene.cluster.release
+    values = {
+        **release.chart_values,
+        "allocator": "scheduler",
+        "schedulerVersion": release.version,
+    }
+    objects = rendered(scene.cluster, tmp_path, "uninstall/check.yaml", values)
+    account = [each for each in objects if each["kind"] != "Job"]
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": account})
+    scene.cluster.kubectl("create", "--filename=-", stdin=text)
+    yield driver.kubeconfig("uninstall", tmp_path / "uninstall")
+    scene.cluster.kubectl("delete", "--filename=-", stdin=text)
+
+
+@contextmanager
+def pods_being_made(scene: Scene) -> Iterator[list[Object]]:
+    """One after the other until the end; gives those that are there."""
+    made: list[Object] = []
+    stopped = threading.Event()
+
+    def make() -> None:
+        while not stopped.wait(0.1):
+            pod = pod_with(f"pod-{len(made)}", scene.namespace, "asked")
+            made.append(scene.api.create(PODS, pod))
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    try:
+        yield made
+    finally:
+        stopped.set()
+        thread.join()
+
+
+def test_an_uninstall_while_pods_are_made(
+    scene: Scene, webhook: GateWebhook, uninstall_kubeconfig: Path, tmp_path: Path
+) -> None:
+    """As helm runs it before it deletes anything. The controller goes on meanwhile."""
+    webhook.serve("--allocator=scheduler", "--nomination-waiting=0", pair=webhook.issue())
+    webhook.wait_until_it_gates()
+    with pods_being_made(scene) as made:
+        wait_until(lambda: len(made) > 5, PATIENCE, "some pods")
+        program = ProgramProcess(
+            "dra_driver.uninstall.check",
+            tmp_path / "uninstall.log",
+            f"--kubeconfig={uninstall_kubeconfig}",
+            f"--release={RELEASE}",
+            f"--release-namespace={DRIVER_NAMESPACE}",
+            "--revision=1",
+            "--lift-gates=true",
+        )
+        assert program.wait() == 0, program.log()
+        before = len(made)
+        wait_until(lambda: len(made) > before + 5, PATIENCE, "pods after it")
+    assert has_gate(made[0])
+    assert not any(map(has_gate, made[before + 1 :]))
+    assert not any(map(has_gate, scene.api.list(PODS, namespace=scene.namespace).items))
