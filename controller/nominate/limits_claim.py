@@ -1,0 +1,51 @@
+"""The claim that kube-scheduler is going to make for a pod's limits, as the placer reads claims."""
+
+from __future__ import annotations
+
+from controller.allocator.ownership import serves_class
+from controller.allocator.state import State
+from controller.cache.claims import name_to_be_made
+from controller.cache.keys import uid_of
+from dra_driver.asks.scheduler_claim import devices_by_scheduler
+from dra_driver.model.claims.claim import Object
+from dra_driver.model.names import CLASS_LIMIT_PREFIX
+
+CLAIM = "limits"
+"""Its name in the pod. The pod does not name it."""
+
+
+def claim_to_be_made(pod: Object, state: State) -> Object | None:
+    """None if the pod has no limit that is a DeviceClass of this driver, or has its claim already.
+    Raises Refused for limits that no API server stores."""
+    if (pod.get("status") or {}).get("extendedResourceClaimStatus"):
+        return None
+    classes: dict[str, str] = {}
+    for name, found in state.classes.items():
+        if serves_class(name, state):
+            classes[f"{CLASS_LIMIT_PREFIX}{name}"] = name
+            if limit := found["spec"].get("extendedResourceName"):
+                classes[limit] = name
+    devices = devices_by_scheduler(pod, classes)
+    if devices is None:
+        return None
+    metadata = {
+        "namespace": pod["metadata"]["namespace"],
+        "name": name_to_be_made(pod["metadata"]["name"]),
+        "uid": uid_to_be_made(uid_of(pod)),
+    }
+    return {"metadata": metadata, "spec": {"devices": devices}}
+
+
+def uid_to_be_made(pod_uid: str) -> str:
+    """The UID of the claim that is to be made for that pod."""
+    return f"limits of {pod_uid}"
+
+
+def is_made(claim: Object, expected: Object) -> bool:
+    """Whether a claim of the pod is the one that was expected: a pod may have others, made from
+    templates."""
+    return _request_names(claim) == _request_names(expected)
+
+
+def _request_names(claim: Object) -> list[str]:
+    return [each["name"] for each in claim["spec"]["devices"].get("requests") or ()]
