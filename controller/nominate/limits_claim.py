@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from typing import Final
+
 from controller.allocator.ownership import serves_class
 from controller.allocator.state import State
+from controller.cache import pods
+from controller.cache.cache import ClusterCache
 from controller.cache.claims import name_to_be_made
 from controller.cache.keys import uid_of
 from dra_driver.asks.scheduler_claim import devices_by_scheduler
 from dra_driver.model.claims.claim import Object
+from dra_driver.model.errors import Refused
 from dra_driver.model.names import CLASS_LIMIT_PREFIX
 
-CLAIM = "limits"
-"""Its name in the pod. The pod does not name it."""
+_CLAIM: Final = "limits"
+"""What it is called in the pod, which does not name it."""
+
+
+def claims_of(cache: ClusterCache, pod: Object) -> dict[str, Object] | None:
+    """The pod's claims by their names in the pod, with the one that kube-scheduler is going to make
+    for its limits; None while one that the pod names is missing."""
+    claims = cache.claims_of(pod)
+    if claims is None or pods.node_name(pod):
+        return claims
+    with suppress(Refused):
+        made = claim_to_be_made(pod, cache.state())
+        return claims if made is None else claims | {_CLAIM: made}
+    return claims
 
 
 def claim_to_be_made(pod: Object, state: State) -> Object | None:

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
+from controller.allocator.ownership import MixesDrivers
 from controller.cache import pods
 from controller.cache.keys import Key
-from controller.nominate.limits_claim import CLAIM, claim_to_be_made
+from controller.nominate.limits_claim import claims_of
 from controller.nominate.metrics import NominationMetrics
 from controller.nominate.nominations import FollowedNames, Nominations, is_judged
 from controller.placer.outcome import Placed, Unplaced
@@ -68,7 +69,7 @@ class Nominator:
         if self.nominations.has(pod) and not (_is_over(pod) or is_judged(pod)):
             return
         self._end(key, is_bound=bool(pods.node_name(pod)))
-        claims = self._claims_of(pod)
+        claims = claims_of(context.cache, pod)
         if _is_over(pod):
             self._count(pod)
             self.remove_waiting(key)
@@ -156,7 +157,7 @@ class Nominator:
             pod = changed.new or {}
             if changed.resource is not PODS or not _is_named(pod):
                 continue
-            claims = self._claims_of(pod)
+            claims = claims_of(cache, pod)
             if claims is None:
                 continue
             with suppress(Refused, InvalidValue, AllowanceSpent):
@@ -164,22 +165,14 @@ class Nominator:
                 if isinstance(outcome, Placed) and outcome.node == pods.nominated_node(pod):
                     self._count_as_named(pod, outcome)
 
-    def _claims_of(self, pod: Object) -> dict[str, Object] | None:
-        """With the one that kube-scheduler is going to make for the pod's limits."""
-        cache = self._context.cache
-        claims = cache.claims_of(pod)
-        if claims is None or pods.node_name(pod):
-            return claims
-        with suppress(Refused):
-            made = claim_to_be_made(pod, cache.state())
-            return claims if made is None else claims | {CLAIM: made}
-        return claims
-
     def _decide(self, pod: Object, claims: Mapping[str, Object]) -> None:
         """All claims of the pod exist."""
         self._claims_until.pop(pods.key_of(pod), None)
         try:
             asked = self._placer.read(pod, claims)
+        except MixesDrivers:
+            self._leave_to_scheduler(pod)
+            return
         except (Refused, InvalidValue) as error:
             self._line.refuse(pod, claims.values(), str(error))
             return
@@ -230,7 +223,7 @@ class Nominator:
         """Other devices of the same node, if there are any."""
         cache = self._context.cache
         pod = cache.get(key)
-        claims = None if pod is None else self._claims_of(pod)
+        claims = None if pod is None else claims_of(cache, pod)
         if pod is None or claims is None:
             return
         asked = self._placer.read(pod, claims)

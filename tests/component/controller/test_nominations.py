@@ -24,7 +24,7 @@ from tests.component.controller.stage import Stage
 from tests.control_plane.cards import in_all_modes
 from tests.control_plane.objects import claim, pod_with
 from tests.fake_api.store import Key
-from tests.unit.controller.allocator.build import CLASSES
+from tests.unit.controller.allocator.build import CLASSES, OTHER_CLASS
 
 cards = partial(in_all_modes, allocator=ALLOCATOR_SCHEDULER)
 GATES = [{"name": SCHEDULING_GATE}]
@@ -198,6 +198,17 @@ def test_of_pods_that_share_a_claim_one_is_lifted_first(stage: Stage, nominate: 
     stage.wait(lambda: not stage.gates(second), f"gate of {second} lifted")
 
 
+def test_a_claim_of_two_drivers_is_kube_schedulers_alone(stage: Stage, nominate: Nominate) -> None:
+    stage.add_node(cards(0))
+    nominate()
+    mixed = claim("user", stage.namespace)
+    other = {"deviceClassName": OTHER_CLASS["metadata"]["name"], "count": 1}
+    mixed["spec"]["devices"]["requests"].append({"name": "other", "exactly": other})
+    stage.add_made_claim(mixed)
+    stage.add_pod("user", "user", schedulingGates=GATES)
+    assert named(stage, "user") == ""
+
+
 def test_a_pod_whose_claim_is_late_is_not_kept(stage: Stage, nominate: Nominate) -> None:
     stage.add_node(cards(0))
     nominate()
@@ -319,18 +330,23 @@ def test_without_nomination_gates_are_lifted(stage: Stage, nominate: Nominate) -
     assert not stage.api.all(RESOURCE_CLAIMS)[0].get("status")
 
 
-SERVED_BY_SCHEDULER = pytest.mark.parametrize(
+LIMITS = pytest.mark.parametrize(
     "limit",
     [RESOURCE_WHOLE, f"{CLASS_LIMIT_PREFIX}{CLASS_WHOLE}"],
     ids=["the vendor's", "of a DeviceClass"],
 )
 
 
-def start_by_limit(stage: Stage, limit: str, *pods: str) -> None:
-    """Pods whose claim kube-scheduler makes itself."""
+@pytest.fixture
+def served_by_scheduler(stage: Stage) -> None:
+    """The class as the chart has it with `legacyResources.servedByScheduler`."""
     card = CLASSES[CLASS_WHOLE]
     spec = card["spec"] | {"extendedResourceName": RESOURCE_WHOLE}
     stage.api.put(DEVICE_CLASSES, card | {"spec": spec})
+
+
+def start_by_limit(stage: Stage, limit: str, *pods: str) -> None:
+    """Pods whose claim kube-scheduler makes itself."""
     for pod in pods:
         resources = {"limits": {limit: "1"}, "requests": {limit: "1"}}
         container = {"name": "main", "image": "busybox", "resources": resources}
@@ -348,7 +364,8 @@ def make_claim(stage: Stage, pod: str) -> str:
     return str(made["metadata"]["name"])
 
 
-@SERVED_BY_SCHEDULER
+@LIMITS
+@pytest.mark.usefixtures("served_by_scheduler")
 def test_limits_that_kube_scheduler_serves(stage: Stage, nominate: Nominate, limit: str) -> None:
     """What it will take counts, until it has taken it; then that counts."""
     node, other = stage.add_node(cards(0)), stage.add_node(cards(0, 1))
@@ -366,7 +383,8 @@ def test_limits_that_kube_scheduler_serves(stage: Stage, nominate: Nominate, lim
     assert named(stage, "fourth") == node
 
 
-@SERVED_BY_SCHEDULER
+@LIMITS
+@pytest.mark.usefixtures("served_by_scheduler")
 def test_limits_without_room_wait_with_a_reason(
     stage: Stage, nominate: Nominate, limit: str
 ) -> None:
