@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import count
 from typing import Any, Final
 
+from dra_driver.agent.slices.device_layout import with_layouts_in_use
+from dra_driver.model.devices.device import counter_sets, parse_device_name
 from dra_driver.model.names import DRIVER
+from dra_driver.model.pci import PciAddress
 
 Object = dict[str, Any]
 
@@ -81,6 +85,24 @@ def resource_slice(
             ],
         },
     }
+
+
+def for_scheduler(made: Object) -> list[Object]:
+    """A node's pool as it is published where kube-scheduler allocates."""
+    by_card: dict[PciAddress, list[Object]] = defaultdict(list)
+    for device in made["spec"]["devices"]:
+        _, address = parse_device_name(device["name"])
+        counters = {"counterSet": address.slug, "counters": {"card": {"value": "1"}}}
+        by_card[address].append(device | {"taints": [], "consumesCounters": [counters]})
+    devices = with_layouts_in_use(by_card, (), frozenset())
+    pool = made["spec"]["pool"] | {"resourceSliceCount": 2}
+    return [
+        {
+            "metadata": made["metadata"] | {"name": f"{made['metadata']['name']}-{part}"},
+            "spec": made["spec"] | {"pool": pool, "devices": [], part: content},
+        }
+        for part, content in (("devices", devices), ("sharedCounters", counter_sets(devices)))
+    ]
 
 
 def claim(requests: list[Object], constraints: list[Object] | None = None) -> Object:

@@ -11,40 +11,59 @@ from controller.allocator.allocated_devices import AllocatedDevices, DeviceAlloc
 from controller.allocator.claim_request import parse_claim
 from controller.allocator.inventory import Inventory
 from controller.allocator.packing.policy import Policy
+from controller.allocator.results import DeviceAssignment
 from controller.allocator.state import State
+from dra_driver.model.devices.topology import bits
+from dra_driver.model.names import DRIVER
 from dra_driver.selector.selector import Selectors
 
 
 class Ours:
-    """Nodes with so many cards each, as the agent publishes them."""
+    """Nodes with so many cards each, as their agents publish them for whoever allocates."""
 
     def __init__(self, cards: Sequence[int], policy: Policy) -> None:
         self._policy = policy
         self._holdings = AllocatedDevices()
-        inventory = Inventory.of(
-            fleet.resource_slice(number, count) for number, count in enumerate(cards)
-        )
+        slices = [fleet.resource_slice(number, count) for number, count in enumerate(cards)]
+        if policy.by_scheduler:
+            slices = [part for each in slices for part in fleet.for_scheduler(each)]
+        inventory = Inventory.of(slices, for_scheduler=policy.by_scheduler)
         self._state = State(inventory, self._holdings, fleet.classes(), Selectors())
         self._nodes = self._state.numbers.set_of(
             [fleet.node_name(number) for number in range(len(cards))]
         )
-        self._running: dict[int, DeviceAllocation] = {}
+        self._running: dict[int, Sequence[DeviceAllocation]] = {}
 
     def start(self, number: int, job: Job) -> bool:
-        claim = fleet.claim([fleet.request(job.mode, job.slices)])
+        """Whether the job got its devices."""
+        claim = fleet.claim([fleet.request(job.mode, job.slices, cards=job.cards)])
         wanted = parse_claim(claim, self._state.classes)
         outcome = allocate(self._state, [wanted], self._nodes, policy=self._policy)
         if not isinstance(outcome, Allocation):
             return False
-        [[grant]] = outcome.assignments
-        consumed = grant.consumed
-        hold = DeviceAllocation(
-            grant.device.id,
-            None if consumed is None else {name: each.value for name, each in consumed.items()},
-        )
-        self._holdings.add(hold)
-        self._running[number] = hold
+        [devices] = outcome.assignments
+        self._running[number] = [_held(device) for device in devices]
+        for held in self._running[number]:
+            self._holdings.add(held)
         return True
 
     def stop(self, number: int) -> None:
-        self._holdings.remove(self._running.pop(number))
+        for held in self._running.pop(number):
+            self._holdings.remove(held)
+
+    def is_apart(self, number: int) -> bool:
+        """Whether an empty node has as many cards nearer to each other than the job's."""
+        devices = [held.device for held in self._running[number]]
+        node = self._state.fleet.node(devices[0].pool.removeprefix(f"{DRIVER}/"))
+        assert node is not None
+        cards = [card for device in devices if (card := node.card_of(device)) is not None]
+        nearest = node.topology.nearest(len(cards), bits(range(len(node.cards)))) or ()
+        farthest, _ = node.topology.spread(bits(cards))
+        return farthest > node.topology.spread(bits(nearest))[0]
+
+
+def _held(device: DeviceAssignment) -> DeviceAllocation:
+    if device.consumed is None:
+        return DeviceAllocation(device.device.id, None)
+    consumed = {name: amount.value for name, amount in device.consumed.items()}
+    return DeviceAllocation(device.device.id, consumed)

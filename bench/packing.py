@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from bench import scheduler_packing
 from bench.bound import Repacking
 from bench.cards import BASELINES, SLICES, Choose, Fleet
 from bench.fleet import CARDS
@@ -123,7 +124,11 @@ def _churn(jobs: Sequence[Job], cards: int) -> tuple[Row, Row]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--plot", type=Path, help="write the mixed cases as an SVG file")
+    parser.add_argument("--scheduler", action="store_true", help=scheduler_packing.__doc__)
     given = parser.parse_args()
+    if given.scheduler:
+        scheduler_packing.measure()
+        return
     trace = load()
     rows: dict[str, Row] = {}
     for mix, jobs in (

@@ -25,8 +25,8 @@ _SIZES = (1, 3, 6)
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A claim and its pod: slices of a card asked in a mode, cpu (milli) and memory (MiB) of the
-    pod, and the seconds between which it runs."""
+    """A claim and its pod: slices of each of `cards` asked in a mode, cpu (milli) and memory (MiB)
+    of the pod, and the seconds between which it runs."""
 
     mode: str
     slices: int
@@ -34,11 +34,18 @@ class Job:
     memory: int
     start: int
     end: int
+    cards: int = 1
 
 
 def load() -> list[Job]:
     """The trace in the order of its rows. Raises FileNotFoundError with the remedy."""
     return [job for row in _rows(_PODS) for job in _jobs(row)]
+
+
+def load_pods() -> list[Job]:
+    """The same with one job for all cards of a pod. Raises FileNotFoundError with the remedy."""
+    pods = [list(_jobs(row)) for row in _rows(_PODS)]
+    return [replace(jobs[0], cards=len(jobs)) for jobs in pods if jobs]
 
 
 def models() -> Counter[str]:

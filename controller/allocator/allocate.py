@@ -14,6 +14,7 @@ from typing import Final
 from controller.allocator.claim_request import ClaimRequest, ExactRequest
 from controller.allocator.device import CardKey
 from controller.allocator.diagnosis import diagnose
+from controller.allocator.first_fit import FirstFit
 from controller.allocator.nodes.matching import COMPARED, CardQuery, MatchingCards
 from controller.allocator.nodes.node_info import NodeInfo
 from controller.allocator.nodes.node_set import NodeSet, numbers
@@ -172,7 +173,8 @@ class _Decision:
         """The search that found what the node would give. Raises AllowanceSpent."""
         self._budget.begin_node()
         order = Order(self._policy, node, peers)
-        search = NodeSearch(self._state, self._wanted, order, self._budget)
+        kind = FirstFit if self._policy.by_scheduler else NodeSearch
+        search = kind(self._state, self._wanted, order, self._budget)
         try:
             return search if search.run() else NoScore.FAILED
         except SearchLimitReached:
@@ -184,8 +186,11 @@ class _Decision:
         if len(self._wanted) != 1 or len(self._wanted[0].requests) != 1:
             return None
         exact, *others = self._wanted[0].requests[0].alternatives
-        if others or exact.device_request.count is None or exact.device_request.admin_access:
+        count = exact.device_request.count
+        if others or count is None or exact.device_request.admin_access:
             return None
+        if count > 1 and self._policy.by_scheduler:
+            return None  # the search knows which cards kube-scheduler takes, and how near they are
         found = self._matching(self._wanted[0], exact)
         return found if found.exact else None
 

@@ -59,8 +59,6 @@ class Order:
         cards."""
         if len(candidates) < 2:
             return list(candidates)
-        if self.policy.for_cards(device_request).as_published:
-            return _matching(self._as_published(candidates), alike, device_request.count or 1)
         keys = self._keys(device_request, candidates)
         ordered = sorted(range(len(candidates)), key=keys.__getitem__)
         if count > 1:
@@ -73,10 +71,6 @@ class Order:
                 ties.sort(key=lambda n: self._neighbours(candidates[n]))
                 ordered[: len(ties)] = ties
         return _matching([candidates[n] for n in ordered], alike, device_request.count or 1)
-
-    def _as_published(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        places = {device.id: place for place, device in enumerate(self.node.devices)}
-        return sorted(candidates, key=lambda candidate: places[candidate.device.id])
 
     def score(self, given: Sequence[tuple[DeviceRequest, Candidate]], alternatives: int) -> Score:
         """For what the node would give: first the earlier alternatives (the sum of their indices,

@@ -13,17 +13,20 @@ from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.names import DEVICE_CLASSES, DRIVER
 
 
+class MixesDrivers(Refused):
+    """The claim also needs another driver, if only as an alternative: no allocator of one driver
+    could write its allocation in one piece. kube-scheduler's can."""
+
+
 def is_ours(claim: Object, state: State) -> bool:
-    """Whether this driver is to serve the claim. Raises Refused for a claim that also needs
-    another driver, if only as an alternative: no allocator could write its allocation in one
-    piece."""
+    """Whether this driver is to serve the claim. Raises MixesDrivers."""
     state.refresh()
     served = {name: _serves(entry, state) for name, entry in _exact_requests(claim)}
     if not any(served.values()):
         return False
     others = sorted(name for name, ours in served.items() if not ours)
     if others:
-        raise Refused(
+        raise MixesDrivers(
             f"claim {ClaimRef.of(claim)} mixes devices of {DRIVER} with another driver's "
             f"(request {', '.join(others)})",
             remedy="split it into one claim for each driver",

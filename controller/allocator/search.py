@@ -107,13 +107,18 @@ class NodeSearch:
         """The alternatives of the request for which the node has enough candidates."""
         constraints = self._wanted[claim].constraints
         for nth, exact in enumerate(self._wanted[claim].requests[number].alternatives):
-            applying = tuple(n for n, each in enumerate(constraints) if each.applies(exact.name))
+            applying = self._applying(claim, exact)
             alike = {constraints[n].attribute for n in applying if not constraints[n].distinct}
             candidates = self._candidates_for(exact.device_request, tuple(sorted(alike)))
             if candidates is not None:
                 count = exact.device_request.count or len(candidates)
                 if len(candidates) >= count:
                     yield Task(claim, number, nth, exact, applying, candidates, count)
+
+    def _applying(self, claim: int, exact: ExactRequest) -> tuple[int, ...]:
+        """The numbers of the claim's constraints that hold for the request."""
+        constraints = self._wanted[claim].constraints
+        return tuple(n for n, each in enumerate(constraints) if each.applies(exact.name))
 
     def _candidates_for(
         self, device_request: DeviceRequest, alike: tuple[str, ...]
@@ -189,7 +194,7 @@ class NodeSearch:
                 before.append(other)
             elif _clash(task, other_task):
                 return False
-        return not before or _has_capacity(candidate, before)
+        return not before or has_capacity(candidate, before)
 
     def _equivalence(self, candidate: Candidate) -> object:
         """Equal for candidates that are equally good, as all that the search reads of their cards
@@ -275,7 +280,7 @@ def _clash(one: Task, other: Task) -> bool:
     return not later.exact.device_request.admin_access or one.claim == other.claim
 
 
-def _has_capacity(candidate: Candidate, before: Sequence[Candidate]) -> bool:
+def has_capacity(candidate: Candidate, before: Sequence[Candidate]) -> bool:
     """Whether the device has room for the candidate beside what is allocated and what was chosen
     before."""
     consumed = Counter(candidate.use.consumed if candidate.use is not None else {})

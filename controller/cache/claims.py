@@ -28,6 +28,20 @@ from dra_driver.model.claims.claim import (
 MANAGER: Final = "gcu-dra-controller"
 
 
+_TO_BE_MADE: Final = "<limits of {}>"
+
+
+def name_to_be_made(pod_name: str) -> str:
+    """What a claim is called that kube-scheduler is going to make for the pod's limits. No API
+    server stores such a name."""
+    return _TO_BE_MADE.format(pod_name)
+
+
+def is_to_be_made(claim: Mapping[str, Any]) -> bool:
+    """Whether the claim has such a name."""
+    return str(claim["metadata"]["name"]).startswith("<")
+
+
 def allocated_by_us(claim: Mapping[str, Any]) -> bool:
     """Whether the present allocation was written by a controller of ours, of any replica."""
     return allocation(claim) is not None and MANAGER in writers_of_allocation(claim)

@@ -10,7 +10,12 @@ from controller.cache.keys import Key, Subject, uid_of
 from dra_driver.asks.limits import limit_names
 from dra_driver.kube.scheduling_gate import has_gate
 from dra_driver.model.claims.claim import claim_names
-from dra_driver.model.names import CLASS_LIMIT_PREFIX, LIMITS_TEMPLATE_PREFIX, SCHEDULING_GATE
+from dra_driver.model.names import (
+    CLASS_LIMIT_PREFIX,
+    LIMITS_TEMPLATE_PREFIX,
+    RESOURCE_WHOLE,
+    SCHEDULING_GATE,
+)
 
 Pod = Mapping[str, Any]
 Condition = tuple[str, str] | None
@@ -48,14 +53,18 @@ def group_name(pod: Pod) -> str | None:
 
 
 def concerns_us(pod: Pod) -> bool:
-    """Whether the pod has any claims, a limit named after a DeviceClass, is held by our gate, or is
-    a member of a group, which is tried as one."""
+    """Whether the pod has any claims, a limit that a DeviceClass may serve, is held by our gate, or
+    is a member of a group, which is tried as one."""
     spec = pod["spec"]
     return (
         bool(spec.get("resourceClaims") or spec.get("schedulingGroup"))
         or has_our_gate(pod)
-        or bool(limited_classes(pod))
+        or bool(limit_names(pod, _may_be_class))
     )
+
+
+def _may_be_class(limit: str) -> bool:
+    return limit == RESOURCE_WHOLE or limit.startswith(CLASS_LIMIT_PREFIX)
 
 
 def template_names(pod: Pod) -> frozenset[str]:

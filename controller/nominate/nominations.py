@@ -10,6 +10,7 @@ from typing import Final
 from controller.cache import pods
 from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key, uid_of
+from controller.nominate.limits_claim import is_made, uid_to_be_made
 from controller.write.node_hint import NodeHint
 from dra_driver.model.claims.claim import Object, allocation, results
 
@@ -57,6 +58,7 @@ class Nominations:
         self._pods: dict[Key, Nomination] = {}
         self._users: dict[Key, Key] = {}  # by claim the pod that it is expected to be allocated for
         self._expected: dict[Key, _Expected] = {}  # by claim
+        self._keys: dict[str, Key] = {}  # of the same claims, by UID
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -87,6 +89,7 @@ class Nominations:
         for claim in named.claims:
             self._users[Key.of_claim(claim)] = key
             self._expected[Key.of_claim(claim)] = _Expected(node, claim)
+            self._keys[uid_of(claim)] = Key.of_claim(claim)
             self._cache.assume(claim)
 
     def withdraw(self, key: Key) -> None:
@@ -99,8 +102,13 @@ class Nominations:
         """Something has changed about the claim, or it is gone. Once kube-scheduler has allocated
         it, it counts as it is. Returns None if nothing was expected of it, or still is.
 
-        Of a bound pod the first change counts: the allocation may have come and gone again.
+        Of a bound pod the first change counts: the allocation may have come and gone again. A claim
+        that kube-scheduler makes for limits counts once it is allocated.
         """
+        if claim is not None and (made := self._made_for_limits(claim)) is not None:
+            if allocation(claim) is None:
+                return None
+            key = made
         expected, user = self._expected.get(key), self._pods.get(self._users.get(key, key))
         if expected is None:
             return None
@@ -137,9 +145,15 @@ class Nominations:
         for key in list(self._expected):
             self._forget(key)
 
+    def _made_for_limits(self, claim: Object) -> Key | None:
+        """The key of the claim that was expected in place of this one; None if it was itself."""
+        key = self._keys.get(uid_to_be_made(pods.owning_pod(claim) or ""))
+        return key if key is not None and is_made(claim, self._expected[key].claim) else None
+
     def _forget(self, key: Key) -> None:
         """The claim counts as the watch reported it."""
         if (expected := self._expected.pop(key, None)) is not None:
+            self._keys.pop(uid_of(expected.claim), None)
             self._cache.forget(expected.claim)
 
 

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
+from controller.allocator.ownership import MixesDrivers
 from controller.cache import pods
 from controller.cache.keys import Key
+from controller.nominate.limits_claim import claims_of
 from controller.nominate.metrics import NominationMetrics
 from controller.nominate.nominations import FollowedNames, Nominations, is_judged
 from controller.placer.outcome import Placed, Unplaced
@@ -72,7 +74,7 @@ class Nominator:
         if self.nominations.has(pod) and not (_is_over(pod) or is_judged(pod)):
             return
         self._end(key, is_bound=bool(pods.node_name(pod)))
-        claims = context.cache.claims_of(pod)
+        claims = claims_of(context.cache, pod)
         if _is_over(pod):
             self._count(pod)
             self.remove_waiting(key)
@@ -178,7 +180,7 @@ class Nominator:
         """Raises AllowanceSpent."""
         cache = self._context.cache
         pod = cache.get(key)
-        claims = None if pod is None else cache.claims_of(pod)
+        claims = None if pod is None else claims_of(cache, pod)
         if pod is None or claims is None or not _is_named(pod):
             return
         with suppress(Refused, InvalidValue):
@@ -191,6 +193,9 @@ class Nominator:
         self._claims_until.pop(pods.key_of(pod), None)
         try:
             asked = self._placer.read(pod, claims)
+        except MixesDrivers:
+            self._leave_to_scheduler(pod)
+            return
         except (Refused, InvalidValue) as error:
             self._line.refuse(pod, claims.values(), str(error))
             return
@@ -241,7 +246,7 @@ class Nominator:
         """Other devices of the same node, if there are any."""
         cache = self._context.cache
         pod = cache.get(key)
-        claims = None if pod is None else cache.claims_of(pod)
+        claims = None if pod is None else claims_of(cache, pod)
         if pod is None or claims is None:
             return
         asked = self._placer.read(pod, claims)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from controller.cache import pods
+from controller.cache.claims import is_to_be_made
 from controller.cache.keys import Key
 from controller.placer.outcome import Unplaced
 from controller.placer.pod_claims import PodClaims
@@ -66,7 +67,8 @@ class WaitingLine:
 
     def report(self, pod: Object, claims: Iterable[Object], reason: Note) -> None:
         """An event says why the pod waits, now or as soon as one may be sent."""
-        again_in = self._context.reporter.unsatisfied(pod, claims, reason)
+        stored = [each for each in claims if not is_to_be_made(each)]
+        again_in = self._context.reporter.unsatisfied(pod, stored, reason)
         if again_in:
             self._context.queue.add(pods.key_of(pod), self._context.clock() + again_in)
 

@@ -16,11 +16,12 @@ from typing import Any, Final
 from controller.cache.nodes import selected_name
 from controller.cache.pods import DEFAULT_SCHEDULER
 from controller.webhook.review import Operation
+from dra_driver.asks.limits import limit_names
 from dra_driver.kube.api import ObjectApi
 from dra_driver.kube.errors import KubeError, NotFound
 from dra_driver.kube.resources import RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object, allocation
-from dra_driver.model.names import SCHEDULING_GATE
+from dra_driver.model.names import CLASS_LIMIT_PREFIX, RESOURCE_WHOLE, SCHEDULING_GATE
 
 logger = logging.getLogger(__name__)
 
@@ -29,11 +30,15 @@ _MOST_TEMPLATES: Final = 1024
 
 
 def set_gate(pod: Object) -> list[Operation]:
-    """The patch for a new pod; nothing for a pod without claims, with the gate, or that is bound:
-    an API server refuses a gate on such a pod."""
-    spec = pod["spec"]
+    """The patch for a new pod; nothing for one without claims, with the gate, or that is bound."""
+    return _gate(pod["spec"]) if pod["spec"].get("resourceClaims") else []
+
+
+def _gate(spec: Mapping[str, Any]) -> list[Operation]:
+    """The patch; nothing for a pod with the gate, or that is bound: an API server refuses a gate on
+    such a pod."""
     gates = list(spec.get("schedulingGates") or ())
-    if not spec.get("resourceClaims") or spec.get("nodeName"):
+    if spec.get("nodeName"):
         return []
     if any(each["name"] == SCHEDULING_GATE for each in gates):
         return []
@@ -42,9 +47,10 @@ def set_gate(pod: Object) -> list[Operation]:
 
 
 class NominationGate:
-    """For pods with a choice of nodes and a request for one of the DeviceClasses `classes`. What
-    cannot be read is not gated: kube-scheduler serves such a pod, too, only packs worse. So is no
-    pod while `has_leader` is false, because nobody would lift its gate.
+    """For pods with a choice of nodes and a request for one of the DeviceClasses `classes`, or a
+    limit of which kube-scheduler makes one. What cannot be read is not gated: kube-scheduler serves
+    such a pod, too, only packs worse. So is no pod while `has_leader` is false, because nobody
+    would lift its gate.
 
     `schedulers` are the names of those that are served; empty for all. `clock` returns seconds.
     """
@@ -59,6 +65,7 @@ class NominationGate:
     ) -> None:
         self._api = api
         self._classes = classes
+        self._limits = {RESOURCE_WHOLE, *(f"{CLASS_LIMIT_PREFIX}{name}" for name in classes)}
         self._schedulers = schedulers
         self._has_leader = has_leader
         self._clock = clock
@@ -66,7 +73,7 @@ class NominationGate:
 
     def __call__(self, pod: Object) -> list[Operation]:
         """The patch for a new pod."""
-        patch = set_gate(pod)
+        patch = _gate(pod["spec"])
         if not patch or not self._has_leader() or _is_tied(pod["spec"]):
             return []
         scheduler = pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER
@@ -79,8 +86,10 @@ class NominationGate:
             return []
 
     def _asks(self, pod: Object) -> bool:
+        if limit_names(pod, self._limits.__contains__):
+            return True
         namespace = pod["metadata"]["namespace"]
-        for reference in pod["spec"]["resourceClaims"]:
+        for reference in pod["spec"].get("resourceClaims") or ():
             template = reference.get("resourceClaimTemplateName")
             name = template or reference.get("resourceClaimName")
             try:

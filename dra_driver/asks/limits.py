@@ -112,7 +112,7 @@ def read_ask(pod: Pod, limits: Collection[str] = LIMITS) -> Ask | None:
     Raises Refused for what no cluster can give: two kinds of GCU, an amount that is no whole
     number, a measure that no card has, an unknown isolation.
     """
-    containers = tuple(_asking(pod, limits))
+    containers = tuple(asking(pod, limits))
     asked = {name for container in containers for name in container.amounts}
     ordered = tuple(name for name in LIMITS if name in asked)
     if not ordered:
@@ -138,17 +138,19 @@ def limit_names(
     """The names of the pod's limits for which `is_meant`; with `zero` also those of 0."""
     return {
         name
-        for _, _, raw in _containers(pod)
-        for name, text in _resources(raw).items()
+        for _, _, raw in all_containers(pod)
+        for name, text in resources_of(raw).items()
         if is_meant(name) and (zero or not _is_zero(text))
     }
 
 
-def _asking(pod: Pod, limits: Collection[str]) -> Iterator[Container]:
-    for start, (field, index, raw) in enumerate(_containers(pod)):
+def asking(pod: Pod, limits: Collection[str]) -> Iterator[Container]:
+    """The containers that ask by any of the limits, in the order in which they start. Raises
+    Refused for an amount that no API server stores."""
+    for start, (field, index, raw) in enumerate(all_containers(pod)):
         amounts = {
             name: amount
-            for name, text in _resources(raw).items()
+            for name, text in resources_of(raw).items()
             if name in limits and (amount := _amount(raw["name"], name, text))
         }
         if amounts:
@@ -156,14 +158,15 @@ def _asking(pod: Pod, limits: Collection[str]) -> Iterator[Container]:
             yield Container(raw["name"], field, index, start, ends, amounts)
 
 
-def _containers(pod: Pod) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
+def all_containers(pod: Pod) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
     """All in the order in which they start; sidecars are init containers, too."""
     for field in ("initContainers", "containers"):
         for index, raw in enumerate(pod["spec"].get(field) or ()):
             yield field, index, raw
 
 
-def _resources(container: Mapping[str, Any]) -> Mapping[str, object]:
+def resources_of(container: Mapping[str, Any]) -> Mapping[str, object]:
+    """Requests and limits of a container, by name."""
     resources = container.get("resources") or {}
     return {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
 

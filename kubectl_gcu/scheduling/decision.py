@@ -11,7 +11,7 @@ from typing import Final
 from controller.allocator.diagnosis import count_words
 from controller.allocator.nodes.node_set import NodeSet
 from controller.allocator.ownership import is_ours
-from controller.allocator.packing.policy import BINPACK
+from controller.allocator.packing.policy import BINPACK, SchedulerPolicy
 from controller.allocator.state import State
 from controller.cache.cache import ClusterCache
 from controller.filter.node_filter import NodeFilter
@@ -71,10 +71,12 @@ class LiveAllocator:
         self._pods = {_key(each) for each in objects[PODS]}
         self.packing = configured_packing(objects[PODS])
         """The controller's, where a pod of it is among the objects."""
+        packing = self.packing or BINPACK
+        by_scheduler = SchedulerPolicy(packing.nodes, packing.cards)
         self._placer = Placer(
             self._cache,
             NodeFilter(self._cache, self._cache.state().numbers, selectors.allowance),
-            self.packing or BINPACK,
+            by_scheduler if self.for_scheduler else packing,
             schedulers=() if self.for_scheduler else served_schedulers(objects[PODS]),
             ignored_fields=configured_ignored_fields(objects[PODS]),
         )

@@ -11,6 +11,12 @@ from controller.settings import ControllerSettings
 from controller.webhook.service import AMOUNTS, GATE, LIMITS
 from dra_driver.config.loader import load
 from dra_driver.model.claims.claim import Object
+from dra_driver.model.names import (
+    CLASS_DRS,
+    CLASS_LIMIT_PREFIX,
+    RESOURCE_SHARED,
+    RESOURCE_WHOLE,
+)
 from tests.chart.helm import NAMESPACE, Helm, Rendered, Values, environment, fields
 
 BELOW, FROM = "--kube-version=1.34.4", "--kube-version=1.36.3"
@@ -166,6 +172,26 @@ def test_values_that_the_webhook_heeds(helm: Helm) -> None:
     assert not settings.webhook_drop_node_selector
     [condition] = webhooks(rendered)["amounts.gcu.enflame.com"]["matchConditions"]
     assert '"a.example.com","b.example.com"' in condition["expression"]
+
+
+def test_pods_whose_node_is_named(helm: Helm) -> None:
+    """Those with claims, and those with limits of which kube-scheduler makes claims itself."""
+    values: Values = {
+        "allocator": "scheduler",
+        "schedulerVersion": "1.37.1",
+        "ownDeviceClasses": ["a.example.com"],
+    }
+    served: Values = values | {"legacyResources": {"servedByScheduler": True}}
+    first, second = (
+        webhooks(helm.render(each))["nomination.gcu.enflame.com"]["matchConditions"][0]
+        for each in (values, served)
+    )
+    assert second["expression"].startswith(first["expression"])
+    of_classes = [f"{CLASS_LIMIT_PREFIX}{name}" for name in (CLASS_DRS, "a.example.com")]
+    for limit in (RESOURCE_WHOLE, *of_classes):
+        assert f'"{limit}"' not in first["expression"]
+        assert f'"{limit}"' in second["expression"]
+    assert RESOURCE_SHARED not in second["expression"]
 
 
 def test_a_certificate_of_somebody_else(helm: Helm) -> None:

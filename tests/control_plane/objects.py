@@ -100,7 +100,7 @@ def pod_with(name: str, namespace: str, *claims: str, template: str = "", **spec
         references.append({"name": "made", "resourceClaimTemplateName": template})
     made = pod(name, namespace, resourceClaims=references, **spec)
     used = [{"name": each["name"]} for each in references]
-    made["spec"]["containers"][0]["resources"] = {"claims": used}
+    made["spec"]["containers"][0].setdefault("resources", {})["claims"] = used
     return made
 
 

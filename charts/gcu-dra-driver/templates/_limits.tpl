@@ -18,6 +18,15 @@ Kubernetes names after a DeviceClass.
 {{- toJson $limits -}}
 {{- end -}}
 
+{{/* The limits of which kube-scheduler makes claims itself, as a CEL list. */}}
+{{- define "gcu.limits.ofScheduler" -}}
+{{- $limits := list "enflame.com/gcu" -}}
+{{- range concat (include "gcu.classes" . | fromJsonArray) .Values.ownDeviceClasses -}}
+{{- $limits = append $limits (printf "deviceclass.resource.kubernetes.io/%s" .) -}}
+{{- end -}}
+{{- toJson $limits -}}
+{{- end -}}
+
 {{/* The limits by memory and compute, as a CEL list: a pod may have both. */}}
 {{- define "gcu.limits.measures" -}}
 {{- toJson (list "enflame.com/gcu-memory" "enflame.com/gcu-core") -}}

@@ -12,7 +12,6 @@ class AsPublished(Binpack):
     come as with binpack."""
 
     card_first = False
-    as_published = True
 
     def card_key(self, fill: Fill) -> Key:
         del fill

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from controller.allocator.claim_request import ClaimRequest
 from controller.allocator.device_request import DeviceRequest
@@ -15,7 +15,11 @@ from dra_driver.model.claims.packing import Packing
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """For nodes and for the cards of a node separately, where the claims say nothing."""
+    """For nodes and for the cards of a node separately, where the claims say nothing.
+
+    `by_scheduler`: kube-scheduler chooses the devices of a node."""
+
+    by_scheduler: ClassVar[bool] = False
 
     nodes: Packing = Packing.BINPACK
     cards: Packing = Packing.BINPACK
@@ -47,6 +51,8 @@ class Policy:
 class SchedulerPolicy(Policy):
     """kube-scheduler allocates on the node that is chosen: it takes the first devices that fit, and
     what claims say about packing has no effect."""
+
+    by_scheduler = True
 
     def for_claims(self, wanted: Sequence[ClaimRequest]) -> Policy:
         del wanted

@@ -17,13 +17,11 @@ class Strategy(ABC):
     and cards may have different strategies.
 
     `keeps_apart`: nodes and cards that replicas of the same workload use come last.
-    `as_published`: a node's devices come in the order of its slices, and nothing else counts.
     `card_first`: how well a card fits decides before the levels of nodes do, if nodes and cards
     both have such a strategy.
     `level_width`: so many values of a level's first number are passed by together (`Levels`).
     """
 
-    as_published: ClassVar[bool] = False
     keeps_apart: ClassVar[bool]
     card_first: ClassVar[bool]
     level_width: ClassVar[int]

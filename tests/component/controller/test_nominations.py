@@ -10,9 +10,16 @@ import pytest
 
 from controller.placer.placer import Placer
 from dra_driver.kube.errors import Forbidden, KubeError, Unavailable
-from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
+from dra_driver.kube.resources import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.names import ALLOCATOR_SCHEDULER, DRIVER, SCHEDULING_GATE
+from dra_driver.model.names import (
+    ALLOCATOR_SCHEDULER,
+    CLASS_LIMIT_PREFIX,
+    CLASS_WHOLE,
+    DRIVER,
+    RESOURCE_WHOLE,
+    SCHEDULING_GATE,
+)
 from dra_driver.selector.allowance import AllowanceSpent
 from tests.component.controller.conftest import Start
 from tests.component.controller.replica import Replica
@@ -20,6 +27,7 @@ from tests.component.controller.stage import Stage
 from tests.control_plane.cards import in_all_modes
 from tests.control_plane.objects import claim, pod_with
 from tests.fake_api.store import Key
+from tests.unit.controller.allocator.build import CLASSES, OTHER_CLASS
 
 cards = partial(in_all_modes, allocator=ALLOCATOR_SCHEDULER)
 GATES = [{"name": SCHEDULING_GATE}]
@@ -191,6 +199,17 @@ def test_of_pods_that_share_a_claim_one_is_lifted_first(stage: Stage, nominate: 
     stage.stays(lambda: bool(stage.gates(second)), 0.5, f"the gate of {second}")
     schedule(stage, first, node, 0, "shared")
     stage.wait(lambda: not stage.gates(second), f"gate of {second} lifted")
+
+
+def test_a_claim_of_two_drivers_is_kube_schedulers_alone(stage: Stage, nominate: Nominate) -> None:
+    stage.add_node(cards(0))
+    nominate()
+    mixed = claim("user", stage.namespace)
+    other = {"deviceClassName": OTHER_CLASS["metadata"]["name"], "count": 1}
+    mixed["spec"]["devices"]["requests"].append({"name": "other", "exactly": other})
+    stage.add_made_claim(mixed)
+    stage.add_pod("user", "user", schedulingGates=GATES)
+    assert named(stage, "user") == ""
 
 
 def test_a_pod_whose_claim_is_late_is_not_kept(stage: Stage, nominate: Nominate) -> None:
@@ -365,3 +384,72 @@ def test_without_nomination_gates_are_lifted(stage: Stage, nominate: Nominate) -
     start(stage, "user")
     assert named(stage, "user") == ""
     assert not stage.api.all(RESOURCE_CLAIMS)[0].get("status")
+
+
+LIMITS = pytest.mark.parametrize(
+    "limit",
+    [RESOURCE_WHOLE, f"{CLASS_LIMIT_PREFIX}{CLASS_WHOLE}"],
+    ids=["the vendor's", "of a DeviceClass"],
+)
+
+
+@pytest.fixture
+def served_by_scheduler(stage: Stage) -> None:
+    """The class as the chart has it with `legacyResources.servedByScheduler`."""
+    card = CLASSES[CLASS_WHOLE]
+    spec = card["spec"] | {"extendedResourceName": RESOURCE_WHOLE}
+    stage.api.put(DEVICE_CLASSES, card | {"spec": spec})
+
+
+def start_by_limit(stage: Stage, limit: str, *pods: str) -> None:
+    """Pods whose claim kube-scheduler makes itself."""
+    for pod in pods:
+        resources = {"limits": {limit: "1"}, "requests": {limit: "1"}}
+        container = {"name": "main", "image": "busybox", "resources": resources}
+        stage.add_pod(pod, schedulingGates=GATES, containers=[container])
+
+
+def make_claim(stage: Stage, pod: str) -> str:
+    """kube-scheduler makes the claim, before it allocates it; gives the claim's name."""
+    found = stage.pod(pod)["metadata"]
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": pod, "uid": found["uid"]}
+    made = claim(f"{pod}-extended-resources-x", stage.namespace)
+    made["metadata"]["ownerReferences"] = [owner | {"controller": True}]
+    made["spec"]["devices"]["requests"][0]["name"] = "container-0-request-0"
+    stage.add_made_claim(made)
+    return str(made["metadata"]["name"])
+
+
+@LIMITS
+@pytest.mark.usefixtures("served_by_scheduler")
+def test_limits_that_kube_scheduler_serves(stage: Stage, nominate: Nominate, limit: str) -> None:
+    """What it will take counts, until it has taken it; then that counts."""
+    node, other = stage.add_node(cards(0)), stage.add_node(cards(0, 1))
+    nominate()
+    start_by_limit(stage, limit, "first")
+    assert named(stage, "first") == node
+    start_by_limit(stage, limit, "second")
+    assert named(stage, "second") == other
+    schedule(stage, "first", node, 0, make_claim(stage, "first"))
+    start(stage, "third")
+    assert named(stage, "third") == other
+    start(stage, "fourth")
+    keeps_gate(stage, "fourth")
+    stage.end("first")
+    assert named(stage, "fourth") == node
+
+
+@LIMITS
+@pytest.mark.usefixtures("served_by_scheduler")
+def test_limits_without_room_wait_with_a_reason(
+    stage: Stage, nominate: Nominate, limit: str
+) -> None:
+    node = stage.add_node(cards(0))
+    nominate()
+    start(stage, "first")
+    assert named(stage, "first") == node
+    start_by_limit(stage, limit, "second")
+    keeps_gate(stage, "second")
+    schedule(stage, "first", node, 0)
+    stage.end("first")
+    assert named(stage, "second") == node

@@ -71,6 +71,20 @@ def test_a_claim(made: Object | None, gated: bool) -> None:
     assert world.gates("c") is gated
 
 
+@pytest.mark.parametrize(
+    ("limit", "gated"),
+    [
+        pytest.param("enflame.com/gcu", True, id="the vendor's"),
+        pytest.param("deviceclass.resource.kubernetes.io/shared-gcu.enflame.com", True, id="ours"),
+        pytest.param(f"deviceclass.resource.kubernetes.io/{OTHER}", False, id="another driver's"),
+        pytest.param("cpu", False, id="cpu"),
+    ],
+)
+def test_a_limit_that_kube_scheduler_serves(limit: str, gated: bool) -> None:
+    container = {"name": "main", "resources": {"limits": {limit: "1"}}}
+    assert World().gates(containers=[container]) is gated
+
+
 def test_a_template_is_read_now_and_then() -> None:
     """All replicas of a workload name the same one."""
     world = World()

@@ -30,10 +30,10 @@ REFUSED = "0/2 nodes are available: 2 cannot allocate all claims."
 TRIED = {"conditions": [{"type": "PodScheduled", "status": "False", "message": REFUSED}]}
 
 
-def counted(mode: str, bus: int) -> Object:
+def counted(mode: str, bus: int, *, switch: str = "") -> Object:
     """As the agent publishes a device for kube-scheduler."""
     counters = {"counterSet": f"card-{bus}", "counters": {"card": {"value": "1"}}}
-    found = device(mode, bus)
+    found = device(mode, bus, switch=switch)
     del found["taints"]
     return found | {"consumesCounters": [counters]}
 
@@ -97,6 +97,26 @@ def test_a_plan() -> None:
     assert planner.packing == (
         "packing: kube-scheduler allocates, and may choose another node and other cards"
     )
+
+
+@pytest.mark.parametrize(
+    ("allocator", "bus"),
+    [("scheduler", 3), ("controller", 4)],
+    ids=["the first of the slice", "the one without neighbours"],
+)
+def test_a_plan_has_the_devices_that_the_allocator_takes(allocator: str, bus: int) -> None:
+    switches = {3: "0000:01:1f.0", 2: "0000:01:1f.0", 4: "0000:02:1f.0"}
+    publish = counted if allocator == "scheduler" else device
+    cards = [publish("whole", bus, switch=switch) for bus, switch in switches.items()]
+    server = Server(
+        *((RESOURCE_SLICES, each) for each in pool("a", cards)),
+        *((DEVICE_CLASSES, each) for each in CLASSES.values()),
+        (NODES, node("a")),
+        (RESOURCE_CLAIMS, claim("c")),
+        (PODS, by_allocator(allocator)),
+    )
+    found, _ = plan(single(spec(resourceClaimName="c")), server=server)
+    assert found == [f"pod default/p: node a: whole-0000-{bus:02x}-00-0"]
 
 
 def test_the_pod_of_a_claim_that_kube_scheduler_made_for_limits() -> None:

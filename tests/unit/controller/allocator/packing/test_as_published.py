@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import pytest
 
-from controller.allocator.packing.policy import SchedulerPolicy
+from controller.allocator.packing.policy import BINPACK, SchedulerPolicy
 from dra_driver.config.device_config import API_VERSION, KIND
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.claims.packing import Packing
 from dra_driver.model.names import DRIVER
-from tests.unit.controller.allocator.build import allocated, claim, pool, request
+from tests.unit.controller.allocator.build import (
+    allocated,
+    card,
+    claim,
+    first_available,
+    pool,
+    request,
+)
 from tests.unit.controller.allocator.decide import (
+    DRS,
     SHARE,
     SHARED,
     cards,
     decide,
     names,
+    whole,
 )
 
 AS_AGENTS_PUBLISH = pool(
@@ -76,3 +85,63 @@ def test_what_a_claim_says_about_packing_has_no_effect() -> None:
     wanted = claim("c", [request(cls=SHARED, capacity=SHARE)], config=[config])
     chosen = decide(AS_AGENTS_PUBLISH, [SHARES_ON_0], wanted, policy=SchedulerPolicy())
     assert chosen == ("a", ["shared-0000-00"])
+
+
+def test_requests_choose_in_their_order() -> None:
+    """The controller would serve the second one first, which has no other choice."""
+    first = request("first", count=2)
+    picky = request("picky", selector=f'device.attributes["{DRIVER}"].card == "{card(0)}"')
+    held = [allocated("w", "a", *names("whole", 3))]
+    chosen = decide(AS_AGENTS_PUBLISH, held, claim("c", [first, picky]), policy=SchedulerPolicy())
+    assert chosen == ("a", whole(2, 1, 0))
+
+
+def test_a_later_alternative_before_other_devices() -> None:
+    """kube-scheduler keeps the first device, and takes the next alternative beside it; the
+    controller changes the device."""
+    cards_of_two = pool("a", [*cards(2, "shared"), *cards(1, "drs")])
+    wanted = claim(
+        "c",
+        [
+            request("share", cls=SHARED, capacity=SHARE),
+            first_available("any", request("drs", cls=DRS), request("share", cls=SHARED)),
+        ],
+    )
+    taken = {
+        policy: decide(cards_of_two, [], wanted, policy=policy)
+        for policy in (SchedulerPolicy(), BINPACK)
+    }
+    assert taken == {
+        SchedulerPolicy(): ("a", ["shared-0000-00", "shared-0000-00"]),
+        BINPACK: ("a", ["shared-0000-01", "drs-0000-00"]),
+    }
+
+
+def test_administrators_need_a_free_card() -> None:
+    """Beside their own claim's devices, too (kubernetes#140729)."""
+    monitor = request("monitor", adminAccess=True)
+    both = [claim("c", [request(count=3)]), claim("m", [monitor])]
+    assert decide(AS_AGENTS_PUBLISH, [], *both, policy=SchedulerPolicy()) == (
+        "a",
+        whole(3, 2, 1, 0),
+    )
+
+
+def test_all_devices_or_none() -> None:
+    """A device that has too little left counts, too; for the controller it does not."""
+    wanted = claim("c", [request(cls=SHARED, capacity={"slices": "6"}, allocationMode="All")])
+    shared = pool("a", cards(2, "shared"))
+    assert decide(shared, [], wanted, policy=SchedulerPolicy())[0] == "a"
+    assert decide(shared, [SHARES_ON_0], wanted, policy=SchedulerPolicy())[0] != "a"
+    assert decide(shared, [SHARES_ON_0], wanted)[0] == "a"
+
+
+def test_of_equally_full_nodes_the_one_where_first_fit_is_near() -> None:
+    """On the first node the last two cards are of two switches."""
+    apart = [allocated("w", "a", *names("whole", 3))]
+    near = [allocated("v", "b", *names("whole", 0))]
+    nodes = [*AS_AGENTS_PUBLISH, *pool("b", [*reversed(cards(4, "whole"))])]
+    chosen = decide(
+        nodes, [*apart, *near], claim("c", [request(count=2)]), policy=SchedulerPolicy()
+    )
+    assert chosen == ("b", whole(3, 2))
