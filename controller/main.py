@@ -25,7 +25,7 @@ from dra_driver.model.names import ALLOCATOR_SCHEDULER
 from dra_driver.telemetry import logs
 from dra_driver.telemetry.metric_spec import register_build_info
 from dra_driver.telemetry.probes import ProbeServer
-from dra_driver.telemetry.program import run_program
+from dra_driver.telemetry.program import run_program, wait_until_stopped
 from dra_driver.version import VERSION
 
 logger = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) 
     logger.info("probes on port %d", probes.port)
     for runnable in runnables:
         runnable.start()
-    stop.wait()
+    wait_until_stopped(stop)
     logger.info("stopping")
     for runnable in reversed(runnables):
         runnable.stop()

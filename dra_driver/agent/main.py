@@ -17,7 +17,7 @@ from dra_driver.model.effects import NO_FAULTS, Effects
 from dra_driver.telemetry import logs
 from dra_driver.telemetry.metric_spec import register_build_info
 from dra_driver.telemetry.probes import ProbeServer
-from dra_driver.telemetry.program import run_program
+from dra_driver.telemetry.program import run_program, wait_until_stopped
 from dra_driver.util.collection import no_collection
 from dra_driver.version import VERSION
 
@@ -55,7 +55,7 @@ def run(
     gc.freeze()
     no_collection.end_start()
     agent.start()
-    stop.wait()
+    wait_until_stopped(stop)
     logger.info("stopping")
     agent.stop()
     probes.stop()

@@ -27,6 +27,7 @@ class Run(Protocol):
     ) -> None: ...
 
 
+_WAKES: Final = 1.0  # seconds
 LINGER: Final = 20.0
 """Seconds for running threads after a program has stopped."""
 
@@ -63,6 +64,16 @@ def run_program(run: Run, *, linger: float = LINGER) -> None:
         sys.exit(1)
     logger.info("stopped")
     _end_within(linger, exit_code=0)
+
+
+def wait_until_stopped(stop: threading.Event) -> None:
+    """Return when `stop` is set; only for the main thread.
+
+    The kernel may hand a signal to another thread, as right after SIGCONT. Python calls its
+    handlers in the main thread alone, and only while that runs: so it wakes up now and then.
+    """
+    while not stop.wait(_WAKES):
+        pass
 
 
 def _end_within(seconds: float, *, exit_code: int) -> None:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
 from dra_driver.telemetry.program import Deadline
+from tests.cluster.waiting import wait_until
 
 _BEGIN = """
-    import sys, threading
+    import signal, sys, threading
     from concurrent.futures import ThreadPoolExecutor
     from dra_driver.model.errors import GcuError
-    from dra_driver.telemetry.program import run_program
+    from dra_driver.telemetry.program import run_program, wait_until_stopped
 """
 
 
@@ -43,6 +45,24 @@ def test_a_signal_ends_it_in_order(number: signal.Signals) -> None:
     said, log = process.communicate(timeout=60)
     assert (process.returncode, said) == (0, "in order\n")
     assert "stopped" in log
+
+
+def test_a_signal_that_another_thread_gets_ends_it() -> None:
+    """The kernel chooses the thread, as right after SIGCONT. Python's handlers run in the main one,
+    which waits in the kernel."""
+    process = started("""
+        def run(argv, environ, stop):
+            threading.Thread(target=threading.Event().wait, daemon=True).start()
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+            print("up", flush=True)
+            wait_until_stopped(stop)
+        run_program(run)
+    """)
+    waits = Path(f"/proc/{process.pid}/wchan")
+    wait_until(lambda: waits.read_text().startswith("futex"), 60.0, "a main thread that waits")
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
 
 
 def test_a_signal_prints_where_each_thread_is_and_ends_nothing() -> None:
