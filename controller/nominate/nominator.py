@@ -21,12 +21,15 @@ from controller.write.volumes import VolumeCache
 from dra_driver.kube.resources import PODS
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import InvalidValue, Refused
-from dra_driver.selector.allowance import AllowanceSpent
+from dra_driver.selector.allowance import STEPS, AllowanceSpent
 
 logger = logging.getLogger(__name__)
 
 _CLAIMS_WITHIN = 2.0  # seconds in which kube-controller-manager makes a pod's claims from templates
 _NOT_NAMED = "GcuNodeNotNamed"
+_COSTLY = STEPS // 10
+"""Steps of a pod's selectors from which on it keeps its gate while there is no room. kube-scheduler
+tries one pod at a time, each again and again: others would wait for it."""
 
 
 class Nominator:
@@ -34,8 +37,8 @@ class Nominator:
 
     A pod for which there is no room keeps its gate: kube-scheduler would try it on all nodes, again
     and again. A few are lifted nevertheless, for autoscalers and preemption, which act on pods that
-    kube-scheduler refuses. A pod that may not have what it asks for keeps its gate, too:
-    kube-scheduler would give it cards that no prepare hands over.
+    kube-scheduler refuses; none of them has costly selectors. A pod that may not have what it asks
+    for keeps its gate, too: kube-scheduler would give it cards that no prepare hands over.
     """
 
     def __init__(
@@ -233,6 +236,8 @@ class Nominator:
         if unplaced.depends_on_devices:
             return
         is_gated = pods.has_our_gate(pod)
+        if is_gated and self._cost(asked) >= _COSTLY:
+            return
         if is_gated and len(self._lifted) >= self._context.settings.nomination_waiting:
             self._gated[key] = None
             return
@@ -240,6 +245,16 @@ class Nominator:
         self._lifted.add(key)
         if is_gated:
             self._context.dispatcher.dispatch(LiftGate(key=key, pod=pod))
+
+    def _cost(self, asked: PodClaims) -> int:
+        """Steps of all selectors of the pod's claims, each once."""
+        expressions = {
+            expression
+            for claim in asked.wanted
+            for request in claim.exact_requests()
+            for expression in request.device_request.selectors
+        }
+        return sum(map(self._context.cache.state().selectors.cost, expressions))
 
     def _leave_to_scheduler(self, pod: Object) -> None:
         """Nothing of ours is to be placed for the pod."""
