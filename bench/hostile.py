@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 
 from bench.programs import Programs
 from bench.published import claim_of, for_all
 from bench.scenarios import Ask, Scenario
 from bench.users import Seen, Users, is_bound
+from dra_driver.kube.errors import AlreadyExists, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.attacks import Attack
 
 _NAMESPACE = "attacker"
@@ -49,8 +51,15 @@ def _attack(attacker: Users, scenario: Scenario, attack: Attack) -> None:
     namespace = attacker.namespace
 
     def make_claim(number: int) -> None:
+        """The server compiles its selectors, which may take longer than the client waits."""
         made = claim_of(f"claim-{number}", namespace, attack.requests(number))
-        attacker.api.create(RESOURCE_CLAIMS, made)
+        with suppress(AlreadyExists):
+            wait_until(
+                lambda: attacker.api.create(RESOURCE_CLAIMS, made),
+                PATIENCE,
+                f"claim {number} of the attacker",
+                retry_on=(Unavailable,),
+            )
 
     def make_pod(number: int) -> None:
         made = scenario.pod(f"pod-{number}", namespace, f"claim-{number % attack.claims}")
