@@ -17,7 +17,7 @@ from dra_driver.selector.errors import EvaluationError, RefusedError
 from dra_driver.selector.interpreter.budget import LIMIT, CostBudget
 from dra_driver.selector.interpreter.program import Program, compile_program
 from dra_driver.selector.parser.build import build
-from dra_driver.selector.parser.source import parse
+from dra_driver.selector.parser.source import load_grammar, parse
 from dra_driver.selector.reads import Path, reads
 from dra_driver.selector.values import Optional, Value, kind
 
@@ -114,6 +114,11 @@ class Selectors:
         self._known: OrderedDict[str, _Selector | str] = OrderedDict()
         self._characters = 0
         self._answers = 0
+
+    @staticmethod
+    def load() -> None:
+        """Do once for the process what the first expression would wait for."""
+        load_grammar()
 
     def matches(self, expression: str, device: SelectorInput) -> bool:
         """Whether `device` satisfies `expression`. Raises InvalidValue, with the expression and
