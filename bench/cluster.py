@@ -27,6 +27,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
+import sys
 from itertools import pairwise
 
 from bench.figures import Figures
@@ -51,6 +53,8 @@ _FLAGS = {
 
 def main() -> None:
     chosen = _parser().parse_args()
+    # What was measured is printed, and nothing is left, also where make or timeout ends it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     settings = Settings(
         f"bench-{os.getpid()}",
         kubernetes=chosen_with_dra(),
@@ -66,7 +70,6 @@ def main() -> None:
             parts.measure(size)
     finally:
         cluster.down()
-        # What was measured before an error is not lost.
         figures.print_table(f"Kubernetes {settings.kubernetes}", chosen.scenarios)
         result({"kubernetes": settings.kubernetes, "rows": figures.as_json(), "writes": writes})
 
