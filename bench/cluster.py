@@ -1,144 +1,99 @@
-"""Pods bound and claims allocated per second through a real API server, ours and kube-scheduler's.
+"""Who allocates, on a real control plane: pods a second, their cost, and how long one pod waits.
 
-Each scenario has the cluster's devices for itself, in one run on one control plane without kubelets
-(root). kube-scheduler may call the API server as often as it likes: its own limit of 50 calls a
-second would be what is measured. bench/burst.py says what the time is.
+Nodes are objects without kubelets (root). Each scenario has the cluster's devices for itself, and
+all run in one process, one after the other: compare figures of one run only, and look at ratios.
+kube-scheduler may call the API server as often as it likes: its own limit of 50 calls a second
+would be what is measured.
+
+parts:
+  bursts   pods that come at once (bench/burst.py): pods bound a second; processor time of each
+           program and writes to the API server for a pod; how many names are followed
+  single   pods in turn, one at a time: from the creation to the binding (bench/single.py). The
+           scenarios take turns, in --rounds
+  waiting  all cards are in use, and pods wait: what one freed card costs (bench/waiting.py)
+  hostile  another tenant's costly claims wait: how long a neighbour waits (bench/hostile.py)
+
+scenarios:
+  kube_scheduler_counters  kube-scheduler alone, as agents publish where it allocates
+  nominated                the controller names the node, kube-scheduler allocates
+  nominated_held           the same with nomination.waiting 0; part `waiting` alone
+  nominated_lifted         the same with all gates lifted; part `waiting` alone
+  ours, ours_without_gate  the controller allocates, for pods with and without the scheduling gate
+  kube_scheduler           kube-scheduler alone, devices without counters; not by default
+  ours_alone               ours_without_gate, kube-scheduler stopped; bursts alone; not by default
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
-import time
-from itertools import chain, pairwise
+from itertools import pairwise
 
-from bench.burst import Bursts, Rates, Scenario
-from bench.fleet import Object
-from bench.published import COUNTED, OURS, OURS_COUNTED, TWINS, add_nodes, published
-from bench.report import percentile, result, table
-from dra_driver.kube.client import Client, connect
-from dra_driver.model.effects import Effects
+from bench.figures import Figures
+from bench.parts import Parts, say
+from bench.programs import SCHEDULER
+from bench.published import add_nodes
+from bench.report import result
+from bench.scenarios import SCENARIOS, USUAL, Ask
 from tests.cluster.cluster import Cluster
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
 from tests.cluster.versions import chosen_with_dra
+from tests.control_plane.attacks import ATTACKS
 
-SCENARIOS = {
-    "kube_scheduler": Scenario(TWINS, ours=False),
-    "kube_scheduler_counters": Scenario(OURS_COUNTED, ours=False),
-    "nominated": Scenario(OURS_COUNTED, ours=True, flags=("--allocator=scheduler",), gated=True),
-    "ours": Scenario(OURS, ours=True, gated=True),
-    "ours_without_gate": Scenario(OURS, ours=True),
-    "ours_alone": Scenario(OURS, ours=True, scheduled=False),
-}
-CURVE = {"counters": Scenario(COUNTED, ours=False), "no_counters": Scenario(TWINS, ours=False)}
+PARTS = ("bursts", "single", "waiting", "hostile")
 _FLAGS = {
-    "kube-scheduler": ("--kube-api-qps=5000", "--kube-api-burst=5000"),
+    SCHEDULER: ("--kube-api-qps=5000", "--kube-api-burst=5000"),
     "kube-apiserver": ("--max-requests-inflight=4000", "--max-mutating-requests-inflight=2000"),
+    "kube-controller-manager": ("--kube-api-qps=5000", "--kube-api-burst=5000"),
 }
-_BEGUN = time.monotonic()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--nodes", type=int, default=100)
-    parser.add_argument("--pods", type=int, default=400)
-    parser.add_argument("--writes", type=int, default=32, help="our writes in flight")
-    parser.add_argument("--scenarios", nargs="*", choices=SCENARIOS, default=list(SCENARIOS))
-    parser.add_argument(
-        "--curve", type=int, nargs="*", default=[25, 50, 100], help="nodes, ascending"
-    )
-    parser.add_argument("--curve-pods", type=int, default=10)
-    parser.add_argument("--single", type=int, default=0, help="pods, each alone, until bound")
-    chosen = parser.parse_args()
+    chosen = _parser().parse_args()
+    # What was measured is printed, and nothing is left, also where make or timeout ends it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     settings = Settings(
         f"bench-{os.getpid()}",
         kubernetes=chosen_with_dra(),
         keep_nodes_ready=True,
         extra_flags=_FLAGS,
     )
-    cluster = Cluster.up(settings, owner=own_process(), report=_say)
+    figures, writes = Figures(), dict[str, object]()
+    cluster = Cluster.up(settings, owner=own_process(), report=say)
     try:
-        api = connect(cluster.kubeconfig, effects=Effects(), user_agent="bench/1")
-        bursts = Bursts(cluster, api, f"--writes-in-flight={chosen.writes}")
-        curve: dict[str, Object] = {}
-        sizes = [size for size in chosen.curve if size <= chosen.nodes]
-        for have, size in pairwise([0, *sizes, chosen.nodes]):
-            add_nodes(api, range(have, size))
-            if size in sizes and str(size) not in curve:
-                curve[str(size)] = _ms_per_pod(bursts, api, size, chosen.curve_pods)
-        rates: dict[str, Rates] = {}
-        single: dict[str, Object] = {}
-        for name in chosen.scenarios:
-            scenario = SCENARIOS[name]
-            with published(api, scenario.devices, range(chosen.nodes)):
-                _say(f"{name}: {chosen.pods} pods on {chosen.nodes} nodes")
-                rates[name] = bursts.run(scenario, chosen.pods)
-                _say(f"{name}: {rates[name].figures()}")
-                if chosen.single and scenario.scheduled:
-                    single[name] = _ms_alone(bursts, scenario, chosen.single)
-                    _say(f"{name}: {single[name]}")
+        parts = Parts.on(cluster, chosen, figures, writes)
+        for have, size in pairwise([0, *sorted(chosen.nodes)]):
+            add_nodes(parts.users.api, range(have, size))
+            parts.measure(size)
     finally:
         cluster.down()
-    _print_tables(chosen, rates, curve, single)
+        figures.print_table(f"Kubernetes {settings.kubernetes}", chosen.scenarios)
+        result({"kubernetes": settings.kubernetes, "rows": figures.as_json(), "writes": writes})
 
 
-def _ms_alone(bursts: Bursts, scenario: Scenario, count: int) -> Object:
-    """From when the programs go on until the one pod is bound."""
-    found = [1000 / bursts.run(scenario, 1).pods for _ in range(count)]
-    return {"p50": round(percentile(found, 0.5), 1), "p90": round(percentile(found, 0.9), 1)}
-
-
-def _ms_per_pod(bursts: Bursts, api: Client, size: int, pods: int) -> Object:
-    found = {}
-    for name, scenario in CURVE.items():
-        with published(api, scenario.devices, range(size)):
-            rate = bursts.run(scenario, pods).pods
-        found[name] = round(1000 / rate, 1)
-        _say(f"{name}, {size} nodes: {found[name]} ms a pod")
-    return found
-
-
-def _print_tables(
-    chosen: argparse.Namespace,
-    rates: dict[str, Rates],
-    curve: dict[str, Object],
-    single: dict[str, Object],
-) -> None:
-    programs = sorted(set(chain.from_iterable(each.cpu for each in rates.values())))
-    table(
-        f"{chosen.pods} pods on {chosen.nodes} nodes; processor seconds",
-        ("allocated by", "pods bound/s", "claims allocated/s", "names followed", *programs),
-        [
-            (
-                name,
-                each.pods,
-                each.claims,
-                "" if each.followed is None else f"{each.followed:.1%}",
-                *(each.cpu.get(one, "") for one in programs),
-            )
-            for name, each in rates.items()
-        ],
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.cluster",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    table(
-        "kube-scheduler's own allocation, ms a pod",
-        ("nodes", *CURVE),
-        [(size, *each.values()) for size, each in curve.items()],
-    )
-    if single:
-        rows = [(name, each["p50"], each["p90"]) for name, each in single.items()]
-        table("A pod alone until it is bound, ms", ("allocated by", "p50", "p90"), rows)
-    sizes = {"nodes": chosen.nodes, "pods": chosen.pods, "writes": chosen.writes}
-    result(
-        sizes
-        | {name: each.figures() for name, each in rates.items()}
-        | {"ms_per_pod": curve, "alone": single}
-    )
-
-
-def _say(line: str) -> None:
-    print(f"{time.monotonic() - _BEGUN:6.1f} s  {line}", file=sys.stderr, flush=True)
+    add = parser.add_argument
+    add("--parts", nargs="*", choices=PARTS, default=list(PARTS))
+    add("--scenarios", nargs="*", choices=SCENARIOS, default=list(USUAL))
+    add("--nodes", type=int, nargs="*", default=[100, 1000], help="sizes of the cluster")
+    add("--full", type=float, nargs="*", default=[0.0, 0.9], help="shares of cards in use, 0 to 1")
+    add("--asks", nargs="*", type=Ask, choices=list(Ask), default=list(Ask), help="a pod's request")
+    add("--pods", type=int, default=400, help="in a burst, at most 3/4 of the free cards")
+    add("--single", type=int, default=40, help="pods in turn")
+    add("--rounds", type=int, default=4, help="turns of each scenario for pods in turn")
+    add("--waiting", type=int, default=500, help="pods without room")
+    add("--freed", type=int, default=5, help="cards that are freed for them, one by one")
+    add("--attacks", nargs="*", choices=ATTACKS, default=list(ATTACKS))
+    add("--writes", type=int, default=32, help="the controller's writes in flight")
+    return parser
 
 
 if __name__ == "__main__":

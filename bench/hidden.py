@@ -18,10 +18,11 @@ from itertools import pairwise
 from typing import Final
 
 from bench import fleet
-from bench.burst import NAMESPACE, SCHEDULER, Seen, cpu_seconds
 from bench.fleet import Object
-from bench.published import OURS, add_nodes, for_all
+from bench.programs import SCHEDULER, cpu_seconds
+from bench.published import OURS, add_nodes, claim_of, for_all
 from bench.report import result, table
+from bench.users import NAMESPACE, Seen
 from dra_driver.agent.slices.slices import SliceForm, desired_slices
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.resources import DEVICE_CLASSES, NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
@@ -47,7 +48,8 @@ def main() -> None:
     cluster = Cluster.up(settings, owner=own_process(), report=_say)
     try:
         api = connect(cluster.kubeconfig, effects=Effects(), user_agent="bench/1")
-        api.create(DEVICE_CLASSES, OURS.selecting_class())
+        for made in OURS.classes():
+            api.create(DEVICE_CLASSES, made)
         figures = {}
         for have, size in pairwise([0, *sizes]):
             add_nodes(api, range(have, size))
@@ -87,15 +89,9 @@ def _ms_an_attempt(cluster: Cluster, api: Client, name: str) -> float:
     time.sleep(2.0)  # kube-scheduler takes in what was created
     scheduler.send(signal.SIGSTOP)
     for number in range(_PODS):
-        metadata = {"name": f"{name}-{number}", "namespace": NAMESPACE}
-        claim = {
-            "apiVersion": RESOURCE_CLAIMS.api_version,
-            "kind": RESOURCE_CLAIMS.kind,
-            "metadata": metadata,
-            "spec": {"devices": {"requests": [fleet.request("whole")]}},
-        }
+        claim = claim_of(f"{name}-{number}", NAMESPACE, [fleet.request("whole")])
         api.create(RESOURCE_CLAIMS, claim)
-        api.create(PODS, pod_with(metadata["name"], NAMESPACE, metadata["name"]))
+        api.create(PODS, pod_with(claim["metadata"]["name"], NAMESPACE, claim["metadata"]["name"]))
     with closing(Seen(api, PODS, _is_refused)) as refused:
         before = cpu_seconds(scheduler.pid)
         scheduler.send(signal.SIGCONT)

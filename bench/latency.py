@@ -25,7 +25,7 @@ from urllib.parse import parse_qs, urlsplit
 from urllib.request import Request, urlopen
 
 from bench import fleet, lists
-from bench.burst import cpu_seconds
+from bench.programs import cpu_seconds
 from bench.report import result, table
 from controller.cache.claims import MANAGER
 from dra_driver.kube.resources import (

@@ -1,23 +1,24 @@
 """Nodes without kubelets in a real API server, and the devices that drivers publish for them.
 
-Three drivers publish the same devices, 8 cards a node and 3 devices a card: ours, with the taint
-that keeps kube-scheduler away; a twin of it without the taint; and one whose devices exclude each
-other by counters, as a driver must publish them where kube-scheduler allocates.
+The devices are the same, 8 cards a node and 3 devices a card, in the order in which agents publish
+them. Ours have the taint that keeps kube-scheduler away; those of a twin driver do not; and ours
+exclude each other by counters instead, as agents publish them where kube-scheduler allocates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
 from bench import fleet
 from bench.fleet import Object
+from dra_driver.agent.slices.device_layout import by_name, with_layouts_in_use
 from dra_driver.kube.client import Client
-from dra_driver.kube.resources import DEVICE_CLASSES, NODES, RESOURCE_SLICES
+from dra_driver.kube.resources import DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.model.names import DRIVER
+from dra_driver.model.pci import PciAddress
 from tests.cluster.waiting import wait_until
 
 T = TypeVar("T")
@@ -28,10 +29,9 @@ _COUNTER = "card"
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """What one driver publishes; `device_class` selects its whole cards."""
+    """What one driver publishes."""
 
     driver: str
-    device_class: str
     counters: bool = False
 
     def slices(self, number: int) -> list[Object]:
@@ -39,32 +39,41 @@ class Devices:
         made = fleet.resource_slice(number)
         node, devices = made["spec"]["nodeName"], made["spec"]["devices"]
         if self.driver != DRIVER or self.counters:
-            devices = [_without(each, "taints") for each in devices]
+            devices = [_without(device, "taints") for device in devices]
         if not self.counters:
-            return [self._slice(node, "devices", {"devices": devices}, of=1)]
-        sets = sorted({_card(each) for each in devices})
+            content = {"devices": _in_order(devices)}
+            return [self._slice(node, "devices", content, of=1)]
+        sets = sorted({_card(device) for device in devices})
         amount = {_COUNTER: {"value": "1"}}
-        shared = [{"name": each, "counters": amount} for each in sets]
+        shared = [{"name": name, "counters": amount} for name in sets]
         devices = [
-            each | {"consumesCounters": [{"counterSet": _card(each), "counters": amount}]}
-            for each in devices
+            device | {"consumesCounters": [{"counterSet": _card(device), "counters": amount}]}
+            for device in devices
         ]
         return [
             self._slice(node, "counters", {"sharedCounters": shared}, of=2),
-            self._slice(node, "devices", {"devices": devices}, of=2),
+            self._slice(node, "devices", {"devices": _in_order(devices)}, of=2),
         ]
 
-    def selecting_class(self) -> Object:
-        expression = (
-            f'device.driver == "{self.driver}" '
-            f'&& device.attributes["{self.driver}"].type == "whole"'
-        )
-        return {
-            "apiVersion": DEVICE_CLASSES.api_version,
-            "kind": DEVICE_CLASSES.kind,
-            "metadata": {"name": self.device_class},
-            "spec": {"selectors": [{"cel": {"expression": expression}}]},
-        }
+    def class_of(self, mode: str) -> str:
+        """The name of the class of its devices of that mode."""
+        return fleet.CLASS[mode].replace(DRIVER, self.driver)
+
+    def classes(self) -> list[Object]:
+        """Its DeviceClasses."""
+        return [
+            {
+                "apiVersion": DEVICE_CLASSES.api_version,
+                "kind": DEVICE_CLASSES.kind,
+                "metadata": {"name": self.class_of(mode)},
+                "spec": {"selectors": [{"cel": {"expression": self._selects(mode)}}]},
+            }
+            for mode in fleet.MODES
+        ]
+
+    def _selects(self, mode: str) -> str:
+        driver = self.driver
+        return f'device.driver == "{driver}" && device.attributes["{driver}"].type == "{mode}"'
 
     def _slice(self, node: str, part: str, content: Object, *, of: int) -> Object:
         pool = {"name": f"{self.driver}/{node}", "generation": 1, "resourceSliceCount": of}
@@ -76,23 +85,40 @@ class Devices:
         }
 
 
-OURS = Devices(DRIVER, fleet.CLASS["whole"])
-OURS_COUNTED = Devices(DRIVER, fleet.CLASS["whole"], counters=True)
+OURS = Devices(DRIVER)
+OURS_COUNTED = Devices(DRIVER, counters=True)
 """As agents publish them where kube-scheduler allocates."""
-TWINS = Devices("twin.example.com", "twin.example.com")
-COUNTED = Devices("counted.example.com", "counted.example.com", counters=True)
+TWINS = Devices("twin.example.com")
 
 
-@contextmanager
-def published(api: Client, devices: Devices, nodes: range) -> Iterator[None]:
-    """Their slices and their class are there. No others, if the caller keeps to one at a time:
-    kube-scheduler searches all slices for each node."""
-    api.create(DEVICE_CLASSES, devices.selecting_class())
-    made = [each for number in nodes for each in devices.slices(number)]
-    for_all(lambda each: api.create(RESOURCE_SLICES, each), made)
-    yield
-    for_all(lambda each: api.delete(RESOURCE_SLICES, each["metadata"]["name"]), made)
-    api.delete(DEVICE_CLASSES, devices.device_class)
+class Publication:
+    """What is published on the nodes: of one driver at a time, as kube-scheduler searches all
+    slices for each node."""
+
+    def __init__(self, api: Client) -> None:
+        self._api = api
+        self._nodes = range(0)
+        self._devices: Devices | None = None
+
+    def publish(self, devices: Devices | None, nodes: range) -> None:
+        """These devices on these nodes, with their classes, and no others."""
+        if (devices, nodes) == (self._devices, self._nodes):
+            return
+        if self._devices is not None:
+            for_all(
+                lambda made: self._api.delete(RESOURCE_SLICES, made["metadata"]["name"]),
+                [made for number in self._nodes for made in self._devices.slices(number)],
+            )
+            for made in self._devices.classes():
+                self._api.delete(DEVICE_CLASSES, made["metadata"]["name"])
+        if devices is not None:
+            for made in devices.classes():
+                self._api.create(DEVICE_CLASSES, made)
+            for_all(
+                lambda made: self._api.create(RESOURCE_SLICES, made),
+                [made for number in nodes for made in devices.slices(number)],
+            )
+        self._devices, self._nodes = devices, nodes
 
 
 def add_nodes(api: Client, numbers: range) -> None:
@@ -115,6 +141,16 @@ def add_nodes(api: Client, numbers: range) -> None:
     )
 
 
+def claim_of(name: str, namespace: str, requests: Sequence[Object]) -> Object:
+    """A ResourceClaim."""
+    return {
+        "apiVersion": RESOURCE_CLAIMS.api_version,
+        "kind": RESOURCE_CLAIMS.kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"devices": {"requests": list(requests)}},
+    }
+
+
 def for_all(call: Callable[[T], object], items: Sequence[T]) -> None:
     """Many at a time; raises what one of them raised."""
     with ThreadPoolExecutor(_THREADS) as pool:
@@ -124,6 +160,14 @@ def for_all(call: Callable[[T], object], items: Sequence[T]) -> None:
 def _card(device: Object) -> str:
     bus = device["name"].partition("-")[2]
     return f"card-{bus}"
+
+
+def _in_order(devices: Sequence[Object]) -> Sequence[Object]:
+    """As agents publish them: kube-scheduler takes the first device that fits."""
+    by_card: dict[PciAddress, list[Object]] = {}
+    for card, _, device in by_name(devices):
+        by_card.setdefault(card, []).append(device)
+    return with_layouts_in_use(by_card, (), frozenset())
 
 
 def _without(device: Object, field: str) -> Object:

@@ -266,6 +266,7 @@ class Controller:
         self._restart()
 
     def start(self) -> None:
+        Selectors.load()  # else the first pod would wait for it
         self._recorder.start()
         self._worker.start()
         for reflector in self._reflectors:

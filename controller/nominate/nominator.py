@@ -25,7 +25,7 @@ from dra_driver.kube.errors import Conflict, Forbidden, Invalid
 from dra_driver.kube.resources import PODS
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import InvalidValue, Refused
-from dra_driver.selector.allowance import AllowanceSpent
+from dra_driver.selector.allowance import STEPS, AllowanceSpent
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +33,9 @@ _CLAIMS_WITHIN = 2.0  # seconds in which kube-controller-manager makes a pod's c
 _RESTORE_AGAIN = 2  # times; a step that was stopped has found out something for the next one
 _NOT_NAMED = "GcuNodeNotNamed"
 _NOT_LIFTED = "GcuGateNotLifted"
+_COSTLY = STEPS // 10
+"""Steps of a pod's selectors from which on it keeps its gate while there is no room. kube-scheduler
+tries one pod at a time, each again and again: others would wait for it."""
 
 
 class Nominator:
@@ -40,8 +43,8 @@ class Nominator:
 
     A pod for which there is no room keeps its gate: kube-scheduler would try it on all nodes, again
     and again. A few are lifted nevertheless, for autoscalers and preemption, which act on pods that
-    kube-scheduler refuses. A pod that may not have what it asks for keeps its gate, too:
-    kube-scheduler would give it cards that no prepare hands over.
+    kube-scheduler refuses; none of them has costly selectors. A pod that may not have what it asks
+    for keeps its gate, too: kube-scheduler would give it cards that no prepare hands over.
     """
 
     def __init__(
@@ -261,6 +264,8 @@ class Nominator:
         if unplaced.depends_on_devices:
             return
         is_gated = pods.has_our_gate(pod)
+        if is_gated and self._cost(asked) >= _COSTLY:
+            return
         if is_gated and len(self._lifted) >= self._context.settings.nomination_waiting:
             self._gated[key] = None
             return
@@ -268,6 +273,16 @@ class Nominator:
         self._lifted.add(key)
         if is_gated:
             self._context.dispatcher.dispatch(LiftGate(key=key, pod=pod))
+
+    def _cost(self, asked: PodClaims) -> int:
+        """Steps of all selectors of the pod's claims, each once."""
+        expressions = {
+            expression
+            for claim in asked.wanted
+            for request in claim.exact_requests()
+            for expression in request.device_request.selectors
+        }
+        return sum(map(self._context.cache.state().selectors.cost, expressions))
 
     def _leave_to_scheduler(self, pod: Object) -> None:
         """Nothing of ours is to be placed for the pod."""

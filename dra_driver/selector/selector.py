@@ -17,7 +17,7 @@ from dra_driver.selector.errors import EvaluationError, RefusedError
 from dra_driver.selector.interpreter.budget import LIMIT, CostBudget
 from dra_driver.selector.interpreter.program import Program, compile_program
 from dra_driver.selector.parser.build import build
-from dra_driver.selector.parser.source import parse
+from dra_driver.selector.parser.source import load_grammar, parse
 from dra_driver.selector.reads import Path, reads
 from dra_driver.selector.values import Optional, Value, kind
 
@@ -55,10 +55,18 @@ class _Selector:
         self._program: Program = compile_program(tree, check(tree, budget), budget)
         self._paths: frozenset[Path] = reads(tree)
         self._patterns = frozenset(budget.paid)
+        self._compiling = budget.spent
+        self._is_refused = False  # in some evaluation, by its cost
         self._spent = 0
         self._evaluations = 0
         self.reading = lru_cache(_SHAPES)(self._reading)
         self.answers: dict[tuple[_Reading, Values], bool | str] = {}
+
+    @property
+    def cost(self) -> int:
+        """Steps to compile it and, on average, to evaluate it once; or the limit."""
+        mean = self._compiling + self._spent // max(self._evaluations, 1)
+        return LIMIT if self._is_refused else min(mean, LIMIT)
 
     def evaluate(self, reading: _Reading, values: Values, allowance: Allowance) -> bool:
         """Raises EvaluationError and RefusedError."""
@@ -71,7 +79,8 @@ class _Selector:
         try:
             result = self._program.evaluate(device_variable(reading.entries, values), budget)
             budget.settle()
-        except (EvaluationError, RefusedError):
+        except (EvaluationError, RefusedError) as error:
+            self._is_refused |= isinstance(error, RefusedError)
             self._count(budget)
             raise
         self._count(budget)
@@ -106,6 +115,11 @@ class Selectors:
         self._characters = 0
         self._answers = 0
 
+    @staticmethod
+    def load() -> None:
+        """Do once for the process what the first expression would wait for."""
+        load_grammar()
+
     def matches(self, expression: str, device: SelectorInput) -> bool:
         """Whether `device` satisfies `expression`. Raises InvalidValue, with the expression and
         the reason, where that cannot be told; it is never silently False. Raises AllowanceSpent
@@ -126,6 +140,14 @@ class Selectors:
         Raises AllowanceSpent."""
         selector = self._compiled(expression)
         return _NOTHING if isinstance(selector, str) else selector.reading(shape).positions
+
+    def cost(self, expression: str) -> int:
+        """Steps to compile it and, on average, to evaluate it for one device: the limit if it is
+        refused, and 0 if it is not known."""
+        selector = self._known.get(expression)
+        if selector is None:
+            return 0
+        return selector.cost if isinstance(selector, _Selector) else LIMIT
 
     def _compiled(self, expression: str) -> _Selector | str:
         """The expression; or in words why it has no meaning here."""

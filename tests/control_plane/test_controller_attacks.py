@@ -11,21 +11,20 @@ from __future__ import annotations
 import json
 import re
 import secrets
-import string
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from bench.burst import cpu_seconds
+from bench.programs import cpu_seconds
 from dra_driver.kube.errors import AlreadyExists, Invalid, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.names import CLASS_WHOLE, SCHEDULING_GATE
+from dra_driver.model.names import SCHEDULING_GATE
 from tests.cluster.waiting import PATIENCE, wait_until
+from tests.control_plane.attacks import ATTACKS, Attack, request
 from tests.control_plane.conftest import Scene
 from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.hands import Hands
@@ -34,55 +33,12 @@ from tests.control_plane.objects import claim, pod_with, whole
 pytestmark = pytest.mark.control_plane
 
 Start = Callable[..., ControllerProcess]
-Requests = list[Object]
 
 _NEIGHBOURS = 3
 _SOON = 5.0  # seconds of a processor; two are promised
 _MOST_MEMORY = 256  # MiB
 # kube-scheduler leaves gated pods alone: this is about our controller.
 _GATED = [{"name": SCHEDULING_GATE}]
-_LETTERS = f"[{','.join(repr(each) for each in string.ascii_letters + string.digits)}]"
-_FORTY = f"[{','.join(['1'] * 40)}]"
-
-
-def literal_patterns(number: int) -> Requests:
-    """250 in one selector; each took RE2 150 ms and 4 MiB."""
-    texts = (rf"'x'.matches(r'\pL{{400}}{number:02}{n:03}')" for n in range(250))
-    return [_request("gcu", "||".join(texts))]
-
-
-def built_patterns(number: int) -> Requests:
-    """3,844 of them, in 543 bytes."""
-    built = rf"!'x'.matches('\\pL{{400}}{number:02}'+a+b)"
-    return [_request("gcu", f"{_LETTERS}.all(a,{_LETTERS}.all(b,{built}))")]
-
-
-def many_selectors(number: int) -> Requests:
-    """1,024, each with three loops."""
-    loops = f"{_FORTY}.all(a,{_FORTY}.all(b,{_FORTY}.all(c,a==b)))"
-    return [
-        _request(f"r{r}", *(f"{number}{r:02}{n:02}>0&&{loops}" for n in range(32)))
-        for r in range(32)
-    ]
-
-
-def many_alternatives(number: int) -> Requests:
-    """32 requests of 8 alternatives each."""
-    del number
-    return [
-        {
-            "name": f"r{r}",
-            "firstAvailable": [
-                {"name": f"s{n}", "deviceClassName": CLASS_WHOLE, "count": 1} for n in range(8)
-            ],
-        }
-        for r in range(32)
-    ]
-
-
-def _request(name: str, *selectors: str) -> Object:
-    found = [{"cel": {"expression": each}} for each in selectors]
-    return {"name": name, "exactly": {"deviceClassName": CLASS_WHOLE, "selectors": found}}
 
 
 class Attacker:
@@ -124,7 +80,7 @@ class Attacker:
         made = claim("full", self.namespace)
         long = (f"'{'a' * 9_900}' != '{number}'" for number in range(134))
         made["spec"]["devices"]["requests"] = [
-            _request(f"r{r}", *(each for each in islice(long, 32))) for r in range(5)
+            request(f"r{r}", *(each for each in islice(long, 32))) for r in range(5)
         ]
         least, most = 0, 260_000
         while most - least >= 64:
@@ -159,23 +115,6 @@ def attacker(scene: Scene) -> Iterator[Attacker]:
     found = Attacker(scene)
     yield found
     found.end()
-
-
-class Attack(NamedTuple):
-    """So many pods, which have so many claims between them, on so many nodes."""
-
-    requests: Callable[[int], Requests]
-    claims: int
-    pods: int
-    nodes: int
-
-
-ATTACKS = {
-    "literal patterns": Attack(literal_patterns, claims=50, pods=50, nodes=4),
-    "built patterns": Attack(built_patterns, claims=50, pods=50, nodes=4),
-    "many selectors": Attack(many_selectors, claims=2, pods=50, nodes=4),
-    "many alternatives": Attack(many_alternatives, claims=60, pods=60, nodes=100),
-}
 
 
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=[*ATTACKS])

@@ -56,6 +56,11 @@ class Parsed:
     optionals: frozenset[int]
 
 
+def load_grammar() -> None:
+    """Read CEL's grammar, which takes a good part of a second. Else the first expression does."""
+    _parser()
+
+
 def parse(text: str, budget: CostBudget) -> Parsed:
     """Raises RefusedError for a text that is too long or not CEL, and where `budget` does not
     suffice."""

@@ -24,6 +24,7 @@ from dra_driver.selector.allowance import AllowanceSpent
 from tests.component.controller.conftest import Start
 from tests.component.controller.replica import Replica
 from tests.component.controller.stage import Stage
+from tests.control_plane.attacks import built_patterns
 from tests.control_plane.cards import in_all_modes
 from tests.control_plane.objects import claim, pod_with
 from tests.fake_api.store import Key
@@ -184,6 +185,30 @@ def test_a_few_pods_without_room_are_lifted_for_autoscalers(
     stage.refuse("first")
     stage.end("first")
     assert named(stage, "second") == ""
+
+
+def test_without_room_a_pod_with_costly_selectors_keeps_its_gate(
+    stage: Stage, nominate: Nominate
+) -> None:
+    """kube-scheduler would try it again and again, and others would wait for it."""
+    stage.add_node(cards(0))
+    nominate(waiting=5)
+    made = claim("costly", stage.namespace)
+    made["spec"]["devices"]["requests"] = built_patterns(0)
+    start_unsatisfiable(stage, "first")
+    assert named(stage, "first") == ""
+    stage.add_made_claim(made)
+    stage.add_pod("costly", "costly", schedulingGates=GATES)
+    keeps_gate(stage, "costly")
+    start_unsatisfiable(stage, "second")
+    assert named(stage, "second") == ""
+    assert stage.gates("costly")
+
+
+def start_unsatisfiable(stage: Stage, name: str) -> None:
+    """A pod whose selector matches no device."""
+    stage.add_made_claim(claim(name, stage.namespace, selector="false"))
+    stage.add_pod(name, name, schedulingGates=GATES)
 
 
 def test_of_pods_that_share_a_claim_one_is_lifted_first(stage: Stage, nominate: Nominate) -> None:

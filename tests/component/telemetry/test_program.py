@@ -13,7 +13,7 @@ import pytest
 from dra_driver.telemetry.program import Deadline
 
 _BEGIN = """
-    import sys, threading
+    import signal, sys, threading
     from concurrent.futures import ThreadPoolExecutor
     from dra_driver.model.errors import GcuError
     from dra_driver.telemetry.program import run_program

@@ -15,6 +15,7 @@ from controller.cache.keys import Key
 from controller.settings import ControllerSettings
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Unavailable
+from dra_driver.selector.parser import source
 from tests.unit.controller.allocator.build import claim
 
 
@@ -52,6 +53,15 @@ def test_it_stops_in_time_though_nothing_is_answered(silent: Silent) -> None:
     assert controller.live() is None
     controller.stop(within=0.5)
     assert not silent.answered.is_set(), "its calls are still under way"
+
+
+def test_the_first_pod_does_not_wait_for_the_grammar_of_selectors(silent: Silent) -> None:
+    source._parser.cache_clear()
+    settings = ControllerSettings(lease_namespace="default")
+    controller = Controller(settings, cast("Api", silent), CollectorRegistry(), identity="one")
+    controller.start()
+    controller.stop(within=0.5)
+    assert source._parser.cache_info().currsize == 1
 
 
 def test_without_the_writer_of_events_it_is_not_alive(silent: Silent) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from dra_driver.model.errors import InvalidValue
 from dra_driver.selector.device import SelectorInput
+from dra_driver.selector.interpreter.budget import LIMIT
 from dra_driver.selector.selector import Selectors
 from tests.unit.selector.expressions.table import DEVICE, DRIVER, spelled
 
@@ -129,3 +130,22 @@ def test_length_is_bounded() -> None:
 def test_a_string_without_an_end_is_found_at_once(quote: str) -> None:
     with pytest.raises(InvalidValue, match="syntax error"):
         Selectors().matches(quote + r"\123" * 2_000, INPUT)
+
+
+def test_what_an_expression_costs_is_known_once_it_was_evaluated() -> None:
+    selectors = Selectors()
+    cheap = "device.driver == 'other.example.com'"
+    assert selectors.cost(cheap) == 0
+    selectors.matches(cheap, INPUT)
+    assert 0 < selectors.cost(cheap) < 2_000
+
+
+@pytest.mark.parametrize(
+    "expression", [COSTLY["loops in loops"], f"'x'.matches('{LONG}') ||" * 999]
+)
+def test_what_is_refused_costs_the_limit(expression: str) -> None:
+    """In an evaluation, and before there is any."""
+    selectors = Selectors()
+    with pytest.raises(InvalidValue):
+        selectors.matches(expression, INPUT)
+    assert selectors.cost(expression) == LIMIT
