@@ -20,6 +20,7 @@ from dra_driver.telemetry.metric_spec import BUILD_INFO, CounterSpec, HistogramS
 from kubectl_gcu.checks import (
     cards,
     claims,
+    gates,
     holders,
     nodes,
     other_allocator,
@@ -51,6 +52,7 @@ def values_of(kind: type[T], *modules: ModuleType) -> list[T]:
 CHECKS: Final = values_of(
     Check,
     programs,
+    gates,
     versions,
     rights,
     policies,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
 from controller.cache import pods
 from controller.cache.keys import Key
+from controller.nominate.arrivals import Arrivals
 from controller.nominate.metrics import NominationMetrics
 from controller.nominate.nominations import FollowedNames, Nominations, is_judged
 from controller.placer.outcome import Placed, Unplaced
@@ -39,14 +40,22 @@ class Nominator:
     """
 
     def __init__(
-        self, context: Context, placer: Placer, line: WaitingLine, metrics: NominationMetrics
+        self,
+        context: Context,
+        placer: Placer,
+        line: WaitingLine,
+        metrics: NominationMetrics,
+        on_names_stopped: Callable[[], object],
     ) -> None:
+        """`on_names_stopped` is called when kube-scheduler has followed too few names."""
         self.nominations = Nominations(context.cache, context.settings.nomination_limit)
         self._context = context
         self._placer = placer
         self._line = line
         self._metrics = metrics
         self._followed = FollowedNames()
+        self._on_names_stopped = on_names_stopped
+        self._arrivals = Arrivals(metrics.arrived)
         self._volumes = VolumeCache(context.clock)
         self._named: dict[Key, str] = {}  # the node of a pod that is not bound
         self._lifted: set[Key] = set()  # pods that wait for devices without a gate
@@ -62,7 +71,10 @@ class Nominator:
         if not self._has_restored:
             self._restore()
         pod = context.cache.get(key)
-        if pod is None or context.dispatcher.in_flight(pod):
+        if pod is None:
+            self._arrivals.forget(key)
+            return
+        if context.dispatcher.in_flight(pod):
             return
         if self.nominations.has(pod) and not (_is_over(pod) or is_judged(pod)):
             return
@@ -71,7 +83,10 @@ class Nominator:
         if _is_over(pod):
             self._count(pod)
             self.remove_waiting(key)
-        elif is_judged(pod) and pods.nominated_node(pod) and not pods.may_preempt(pod):
+            self._arrivals.forget(key)
+            return
+        self._arrivals.see(pod)
+        if is_judged(pod) and pods.nominated_node(pod) and not pods.may_preempt(pod):
             # kube-scheduler leaves the name to such a pod alone, and counts the pod there.
             context.dispatcher.dispatch(ClearNomination(key=key, pod=pod))
         elif claims is None:
@@ -151,10 +166,9 @@ class Nominator:
         kube-scheduler has not judged."""
         self._has_restored = True
         cache = self._context.cache
-        for changed in cache.unfinished():
-            pod = changed.new or {}
-            if changed.resource is not PODS or not _is_named(pod):
-                continue
+        known = [each.new or {} for each in cache.unfinished() if each.resource is PODS]
+        self._arrivals.begin(known)
+        for pod in filter(_is_named, known):
             claims = cache.claims_of(pod)
             if claims is None:
                 continue
@@ -171,6 +185,7 @@ class Nominator:
         except (Refused, InvalidValue) as error:
             self._line.refuse(pod, claims.values(), str(error))
             return
+        self._arrivals.count(asked)
         # kube-scheduler decides about the members of a group together.
         if asked.wanted and pods.group_name(pod) is None:
             self._serve(asked)
@@ -288,6 +303,8 @@ class Nominator:
                 "kube-scheduler followed less than half of the last names: from now on nodes are "
                 "proposed by preferred affinity, which packs worse"
             )
+            self._metrics.names_stopped.set(1)
+            self._on_names_stopped()
 
 
 def _is_named(pod: Object) -> bool:

@@ -13,6 +13,7 @@ from datetime import datetime
 from kubectl_gcu.checks import (
     cards,
     claims,
+    gates,
     holders,
     nodes,
     other_allocator,
@@ -33,6 +34,7 @@ def findings(
     """What is wrong, in the order of the docs page; with an `allocator` also what that one would
     refuse."""
     yield from programs.controllers(found, now)
+    yield from gates.undecided(found, now)
     yield from programs.agents(found, inventory)
     yield from versions.versions(found, inventory)
     yield from rights.rights(found, inventory)

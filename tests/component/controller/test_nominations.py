@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 
+from controller.nominate import nominations
 from dra_driver.kube.errors import Forbidden, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object
@@ -309,3 +310,35 @@ def test_without_nomination_gates_are_lifted(stage: Stage, nominate: Nominate) -
     start(stage, "user")
     assert named(stage, "user") == ""
     assert not stage.api.all(RESOURCE_CLAIMS)[0].get("status")
+
+
+def test_it_counts_how_pods_come(stage: Stage, nominate: Nominate) -> None:
+    """Those that were there before this replica led do not count."""
+    node = stage.add_node(cards(0, 1, 2))
+    start(stage, "old")
+    replica = nominate()
+    assert named(stage, "old") == node
+    start(stage, "gated")
+    assert named(stage, "gated") == node
+    stage.start("alone")
+    arrived = partial(replica.metric, "gcu_controller_arrived_pods_total")
+    stage.wait(lambda: arrived(gated="false"), "a pod without the gate")
+    assert (arrived(gated="true"), arrived(gated="false")) == (1, 1)
+
+
+def test_names_stop_where_kube_scheduler_does_not_follow(
+    stage: Stage, nominate: Nominate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nominations, "_WINDOW", 2)
+    nodes = {stage.add_node(cards(0, 1, 2)) for _ in range(2)}
+    replica = nominate()
+    assert replica.metric("gcu_controller_names_stopped") == 0
+    for name in ("first", "second"):
+        start(stage, name)
+        [other] = nodes - {named(stage, name)}
+        schedule(stage, name, other, 2)
+    stage.wait_for_event("replica-0", "fewer than half", "GcuNodeNamesStopped")
+    assert replica.metric("gcu_controller_names_stopped") == 1
+    start(stage, "third")
+    assert named(stage, "third") == ""
+    assert stage.pod("third")["spec"]["affinity"]["nodeAffinity"]
