@@ -27,6 +27,7 @@ from kubectl_gcu.checks import (
     policies,
     programs,
     rights,
+    shares,
     unbound,
     versions,
 )
@@ -54,6 +55,7 @@ CHECKS: Final = values_of(
     programs,
     gates,
     versions,
+    shares,
     rights,
     policies,
     nodes,

@@ -20,6 +20,7 @@ from kubectl_gcu.checks import (
     policies,
     programs,
     rights,
+    shares,
     unbound,
     versions,
 )
@@ -37,6 +38,7 @@ def findings(
     yield from gates.undecided(found, now)
     yield from programs.agents(found, inventory)
     yield from versions.versions(found, inventory)
+    yield from shares.shares(found)
     yield from rights.rights(found, inventory)
     yield from policies.policies(found, inventory)
     yield from policies.webhook(found, inventory)

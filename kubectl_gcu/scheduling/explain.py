@@ -35,6 +35,7 @@ from kubectl_gcu.scheduling.asked import asked
 from kubectl_gcu.scheduling.decision import LiveAllocator
 from kubectl_gcu.scheduling.explanation import Explanation
 from kubectl_gcu.scheduling.held import held_devices, what_comes_next
+from kubectl_gcu.scheduling.nominated import with_scheduler
 from kubectl_gcu.scheduling.packing import controllers
 from kubectl_gcu.scheduling.refusal import MAKE_ROOM, refusal
 from kubectl_gcu.scheduling.steps import (
@@ -43,11 +44,13 @@ from kubectl_gcu.scheduling.steps import (
     note_of,
     released,
     step_of,
+    why_not_allocated,
 )
-from kubectl_gcu.scheduling.unbound import incomplete_group, scheduler_title, why_unbound
+from kubectl_gcu.scheduling.unbound import incomplete_group, why_unbound
 from kubectl_gcu.scheduling.verdict import Verdict
 
 _NO_CONTROLLER = "no pod of the controller is ready, and without it nothing is allocated"
+_NOBODY_LIFTS = "no pod of the controller is ready, and without it nobody lifts the scheduling gate"
 _AFTER_PAUSE = "the controller allocates for the pod again after a pause"
 _PERSON = "the pod's author or an administrator: the end of other claims would not help"
 # The reason names the field, and the claim or DeviceClass that has it.
@@ -117,16 +120,16 @@ def _by_allocator(api: Api, found: ObservedPod, explanation: Explanation) -> Exp
     if verdict is None:
         step = _of_other_driver(explanation.step, found.present, objects[DEVICE_CLASSES])
         return replace(explanation, step=step, missing=found.unseen)
-    if verdict.node and not _is_served(allocator, objects[PODS]):
+    if verdict.node and (lack := _unserved(allocator, found.pod, objects[PODS])):
         remedy = "kubectl gcu doctor says what is wrong with the controller"
-        verdict = replace(verdict, reason=_NO_CONTROLLER, remedy=remedy, needs_person=True)
+        verdict = replace(verdict, reason=lack, remedy=remedy, needs_person=True)
     elif verdict.node and explanation.freed:
         verdict = replace(verdict, remedy=_AFTER_PAUSE)
     step = explanation.step
     if verdict.needs_person:
         step = replace(step, who=_PERSON)
     elif allocator.for_scheduler:
-        step = replace(step, who=f"the allocator, which is {scheduler_title(found.pod)}")
+        step = with_scheduler(found.pod, step, why_not_allocated(found.events))
     return replace(
         explanation,
         step=step,
@@ -149,9 +152,12 @@ def _freed(events: Sequence[Object]) -> str:
 def _untried_by_other_scheduler(found: ObservedPod, step: Step) -> Step | None:
     """The step of a pod whose claims its scheduler allocates, where that is not the default one and
     has not tried the pod."""
-    if pods.scheduler_name(found.pod) == pods.DEFAULT_SCHEDULER or not is_untried(found.pod):
+    pod = found.pod
+    if pods.scheduler_name(pod) == pods.DEFAULT_SCHEDULER or not is_untried(pod):
         return None
-    reason = why_unbound(found.pod, group=found.group, binds_others=found.binds_others)
+    if pods.has_our_gate(pod) or pods.nominated_node(pod):
+        return None
+    reason = why_unbound(pod, group=found.group, binds_others=found.binds_others)
     return replace(step, who=reason.who, text=reason.why, remedy=reason.remedy)
 
 
@@ -177,9 +183,13 @@ def _verdict(
     return replace(verdict, reason=f"{verdict.reason}; {NEEDS_FREE_CARD}")
 
 
-def _is_served(allocator: LiveAllocator, found: Sequence[Object]) -> bool:
-    """Whether anything allocates: kube-scheduler, or a controller that is ready."""
-    return allocator.for_scheduler or any(map(is_ready, controllers(found)))
+def _unserved(allocator: LiveAllocator, pod: Object, found: Sequence[Object]) -> str:
+    """Why a free device helps nobody: the pod needs a controller, and none is ready."""
+    if any(map(is_ready, controllers(found))):
+        return ""
+    if not allocator.for_scheduler:
+        return _NO_CONTROLLER
+    return _NOBODY_LIFTS if pods.has_our_gate(pod) else ""
 
 
 def _refusal(pod: Object, step: Step, events: Sequence[Object]) -> str:

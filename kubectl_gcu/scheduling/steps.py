@@ -118,7 +118,12 @@ def _unallocated(pod: Object, events: Sequence[Object]) -> str:
     # With allocator: scheduler it says so itself, and the controller nothing.
     condition = scheduled_condition(pod)
     refused = f"kube-scheduler: {condition['message']}" if condition.get("message") else ""
-    return _newest(events, {NOT_ALLOCATED}) or refused or _NO_REASON
+    return why_not_allocated(events) or refused or _NO_REASON
+
+
+def why_not_allocated(events: Sequence[Object]) -> str:
+    """What the controller said last; empty if it said nothing."""
+    return _newest(events, {NOT_ALLOCATED})
 
 
 def released(events: Sequence[Object]) -> Object | None:

@@ -12,6 +12,7 @@ from tests.unit.kubectl_gcu.checks import (
     test_gates,
     test_nodes_and_pods,
     test_programs_and_cards,
+    test_shares,
     test_unbound_pods,
     test_versions_and_policies,
 )
@@ -21,6 +22,7 @@ def test_each_check_finds_a_fault_in_a_test() -> None:
     modules = (
         test_programs_and_cards,
         test_gates,
+        test_shares,
         test_versions_and_policies,
         test_nodes_and_pods,
         test_unbound_pods,
