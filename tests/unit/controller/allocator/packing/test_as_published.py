@@ -75,7 +75,7 @@ def packed(**packing: str) -> Object:
 def test_what_a_claim_says_about_nodes_decides_which_one_is_named() -> None:
     nodes = [*AS_AGENTS_PUBLISH, *pool("b", cards(2, "shared"))]
     for spread, node in (({}, "b"), ({"nodes": "spread"}, "a")):
-        found = decide(nodes, [SHARES_ON_0], packed(**spread), policy=SchedulerPolicy())
+        found = decide(nodes, [], packed(**spread), policy=SchedulerPolicy())
         assert found is not None
         assert found[0] == node
 
