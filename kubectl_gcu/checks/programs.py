@@ -71,7 +71,10 @@ def has_leader(found: Installation, now: datetime) -> bool:
 def _lacking(found: Installation) -> str:
     """What does not happen while no controller leads."""
     if found.for_scheduler:
-        return "pods with new limits get no claim; kube-scheduler allocates as before"
+        return (
+            "pods with new limits get no claim; kube-scheduler allocates as before, and chooses "
+            "nodes alone"
+        )
     return "nothing is allocated"
 
 
