@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
@@ -15,6 +16,8 @@ from controller.cache.keys import Key, uid_of
 from controller.cache.packed import unpacked
 from dra_driver.kube.api import Change
 from dra_driver.model.claims.claim import ReadOnlyObject
+
+logger = logging.getLogger(__name__)
 
 _PATIENCE: Final = 60.0
 """Seconds that a decision may take: most take milliseconds."""
@@ -73,4 +76,10 @@ class GatedPods(Collector):
 def _gated(obj: ReadOnlyObject) -> tuple[tuple[Key, str], bool]:
     """The pod, and whether our gate alone holds it back."""
     pod = unpacked(obj)
-    return (pods.key_of(pod), uid_of(pod)), pods.has_our_gate(pod) and not pods.is_aside(pod)
+    try:
+        is_gated = pods.has_our_gate(pod) and not pods.is_aside(pod)
+    except (LookupError, TypeError, AttributeError) as error:
+        # The watch goes on: one object that differs from its model must not end it.
+        logger.warning("pod %s cannot be read: %r", pod["metadata"].get("name"), error)
+        is_gated = False
+    return (pods.key_of(pod), uid_of(pod)), is_gated

@@ -101,3 +101,10 @@ def test_pods_go_and_others_take_their_names() -> None:
     assert world.undecided(50.0) == 0
     world.listed(gated("p", uid="2"), gated("q"))
     assert world.undecided(11.0) == 1
+
+
+def test_a_pod_that_differs_from_its_model_ends_no_watch() -> None:
+    world = World()
+    world.seen(gated("odd", schedulingGates=[{}]))
+    world.seen(gated())
+    assert world.undecided() == 1
