@@ -22,10 +22,14 @@ from controller.filter.node_filter import NodeFilter
 from controller.housekeeping import Housekeeping
 from controller.informers.decoders import decoders
 from controller.informers.optional_watch import OptionalReflector
+from controller.informers.tee import Tee
 from controller.leaderelection.fence import Fence
 from controller.leaderelection.leader import LeaderElector, LeaseTimes
+from controller.nominate.gated_pods import GatedPods
 from controller.nominate.metrics import NominationMetrics
+from controller.nominate.names_stopped import report_names_stopped
 from controller.nominate.nominator import Nominator
+from controller.own_pod import OwnPod
 from controller.placer.placer import Placer
 from controller.queue.backoff import KeyBackoff
 from controller.queue.event_queue import EventQueue, ResourceEventHandler
@@ -100,9 +104,11 @@ def new_worker(
     clock: Callable[[], float],
     now: Callable[[], datetime],
     draw: Callable[[], float],
+    on_names_stopped: Callable[[], object] = lambda: None,
 ) -> tuple[Worker, Context]:
     """The deciding thread, not started, and what its parts share. Has no effects. `pool` executes
-    the writes; `clock` returns seconds, `now` the time of day, `draw` random numbers in [0, 1)."""
+    the writes; `clock` returns seconds, `now` the time of day, `draw` random numbers in [0, 1).
+    `on_names_stopped` is called when kube-scheduler has followed too few names of nodes."""
     reporter = Reporter(recorder, registry)
     faults = FaultIsolator(reporter)
     namespaces = Namespaces()
@@ -136,7 +142,7 @@ def new_worker(
     )
     line = WaitingLine(context, guard)
     nominator = (
-        Nominator(context, placer, line, NominationMetrics(registry))
+        Nominator(context, placer, line, NominationMetrics(registry), on_names_stopped)
         if settings.names_nodes
         else None
     )
@@ -192,18 +198,21 @@ class Controller:
             now=now,
         )
         specs.LEADING.register(registry).set_function(lambda: float(fence.is_open()))
+        own_pod = OwnPod(api, namespace=settings.lease_namespace, name=identity)
+        pool = ThreadPoolExecutor(settings.writes_in_flight, thread_name_prefix="writes")
         self._worker, context = new_worker(
             settings,
             api,
             registry,
             recorder=self._recorder,
-            pool=ThreadPoolExecutor(settings.writes_in_flight, thread_name_prefix="writes"),
+            pool=pool,
             events=self._events,
             fence=fence,
             selectors=Selectors(Allowance(clock)),
             clock=clock,
             now=now,
             draw=random.random,
+            on_names_stopped=lambda: pool.submit(report_names_stopped, self._recorder, own_pod),
         )
         self._dispatcher = context.dispatcher
         self._elector = LeaderElector(
@@ -229,6 +238,15 @@ class Controller:
             serves_claims=True,
             clock=clock,
         )
+        self._gated_pods: GatedPods | None = None
+        if settings.names_nodes:
+            self._gated_pods = GatedPods(
+                is_waiting=context.queue.is_waiting,
+                leads=fence.is_open,
+                has_leader=self.has_leader,
+                clock=clock,
+            )
+            registry.register(self._gated_pods)
         known = decoders()
         self._reflectors = [self._reflector(api, each, known) for each in WATCHED]
 
@@ -240,6 +258,8 @@ class Controller:
             handler = self._housekeeping.follow_nodes(handler)
         if resource is PODS:
             handler = self._housekeeping.follow_pods(handler)
+            if self._gated_pods is not None:
+                handler = Tee(handler, self._gated_pods)
         if resource in _VERSIONS:
             return OptionalReflector(
                 api,

@@ -46,6 +46,22 @@ NOMINATIONS_REFUSED: Final = CounterSpec(
     "gcu_controller_nominations_refused",
     "Names that the API server refused; the pod's gate was lifted without one.",
 )
+NAMES_STOPPED: Final = GaugeSpec(
+    "gcu_controller_names_stopped",
+    "1 while nodes are proposed by preferred affinity, because kube-scheduler followed fewer than "
+    "half of the last 200 names.",
+)
+ARRIVED_PODS: Final = CounterSpec(
+    "gcu_controller_arrived_pods",
+    "New pods with a claim for a device of this driver, by whether they came with the scheduling "
+    "gate: `true`, `false`. Pods that the webhook leaves alone do not count.",
+    ("gated",),
+)
+UNDECIDED_GATES: Final = GaugeSpec(
+    "gcu_controller_undecided_gates",
+    "Pods that the scheduling gate has held back for more than a minute, and about which no "
+    "controller has decided. Pods that wait for room do not count.",
+)
 QUEUE_ENTRIES: Final = GaugeSpec(
     "gcu_controller_queue_entries",
     "Keys in the scheduling queue, by its parts: `active`, `backoff`, `unschedulable`.",

@@ -21,12 +21,14 @@ from dra_driver.telemetry.metric_spec import BUILD_INFO, CounterSpec, HistogramS
 from kubectl_gcu.checks import (
     cards,
     claims,
+    gates,
     holders,
     nodes,
     other_allocator,
     policies,
     programs,
     rights,
+    shares,
     unbound,
     versions,
 )
@@ -52,7 +54,9 @@ def values_of(kind: type[T], *modules: ModuleType) -> list[T]:
 CHECKS: Final = values_of(
     Check,
     programs,
+    gates,
     versions,
+    shares,
     rights,
     policies,
     nodes,

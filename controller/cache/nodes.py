@@ -135,6 +135,12 @@ def selected_name(selector: Mapping[str, Any] | None) -> str | None:
     return None
 
 
+def is_tied(spec: Mapping[str, Any]) -> bool:
+    """Whether a pod with that spec may run on one node only, as a DaemonSet's."""
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    return selected_name(affinity.get("requiredDuringSchedulingIgnoredDuringExecution")) is not None
+
+
 def requirement_holds(requirement: Mapping[str, Any], found: str | None) -> bool:
     """Whether a NodeSelectorRequirement (core/v1) allows this value of what it names; None where
     the node has none."""

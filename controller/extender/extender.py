@@ -19,6 +19,7 @@ from controller.extender.bypass import BypassReporter
 from controller.extender.cache import ExtenderCache
 from controller.extender.decide import fits
 from controller.extender.gcushare.annotator import AssignmentAnnotator
+from controller.extender.leftover_gates import LeftoverGates
 from controller.extender.metrics import Metrics
 from controller.extender.retry_queue import RetryQueue
 from controller.extender.service import Service
@@ -27,6 +28,7 @@ from controller.housekeeping import Housekeeping
 from controller.https.certificates import AUTHORITY, CLIENT, SERVER, CertificateFiles, Certificates
 from controller.https.expiry import RENEW, Expiry
 from controller.https.server import HttpsServer
+from controller.informers.tee import Tee
 from controller.leaderelection.fence import Fence, fenced
 from controller.leaderelection.leader import LeaderElector, LeaseTimes
 from controller.own_pod import OwnPod
@@ -147,11 +149,11 @@ class Extender:
             self._annotator,
             self._admission_backoff,
         )
+        self._leftover_gates = LeftoverGates(fenced_api)
+        followed = Tee(self._housekeeping.follow_pods(pods), self._leftover_gates)
         self._reflectors = [
             Reflector(api, NODES, nodes, on_restored=self._on_restored),
-            Reflector(
-                api, PODS, self._housekeeping.follow_pods(pods), on_restored=self._on_restored
-            ),
+            Reflector(api, PODS, followed, on_restored=self._on_restored),
         ]
         self._stopped = threading.Event()
         self._elector = LeaderElector(
@@ -224,7 +226,8 @@ class Extender:
         )
 
     def run_once(self) -> None:
-        """Periodic work: accept a term, resolve uncertain binds, have pods retried, annotate."""
+        """Periodic work: accept a term, resolve uncertain binds, have pods retried, annotate, lift
+        gates from before."""
         if not self._fence.is_open():
             return
         try:
@@ -238,6 +241,7 @@ class Extender:
         self._retry_queue.retry_due(version + self._admission_backoff.count_expired())
         self._annotator.write_due()
         self._bypass.check()
+        self._leftover_gates.lift()
 
     def _take_over(self) -> None:
         """In a new term, first list pods: watch events of another replica's binds may be late."""

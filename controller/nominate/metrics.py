@@ -15,6 +15,10 @@ class NominationMetrics:
         self.bound = specs.NOMINATED_PODS_BOUND.register(registry)
         for followed in ("true", "false"):
             self.bound.labels(followed)
+        self.arrived = specs.ARRIVED_PODS.register(registry)
+        for gated in ("true", "false"):
+            self.arrived.labels(gated)
+        self.names_stopped = specs.NAMES_STOPPED.register(registry)
         self.refused = specs.NOMINATIONS_REFUSED.register(registry)
         self._named = specs.NOMINATED_PODS.register(registry)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
 from controller.allocator.ownership import MixesDrivers
 from controller.cache import pods
 from controller.cache.keys import Key
+from controller.nominate.arrivals import Arrivals
 from controller.nominate.limits_claim import claims_of
 from controller.nominate.metrics import NominationMetrics
 from controller.nominate.nominations import FollowedNames, Nominations, is_judged
@@ -48,14 +49,22 @@ class Nominator:
     """
 
     def __init__(
-        self, context: Context, placer: Placer, line: WaitingLine, metrics: NominationMetrics
+        self,
+        context: Context,
+        placer: Placer,
+        line: WaitingLine,
+        metrics: NominationMetrics,
+        on_names_stopped: Callable[[], object],
     ) -> None:
+        """`on_names_stopped` is called when kube-scheduler has followed too few names."""
         self.nominations = Nominations(context.cache, context.settings.nomination_limit)
         self._context = context
         self._placer = placer
         self._line = line
         self._metrics = metrics
         self._followed = FollowedNames()
+        self._on_names_stopped = on_names_stopped
+        self._arrivals = Arrivals(metrics.arrived)
         self._volumes = VolumeCache(context.clock)
         self._named: dict[Key, str] = {}  # the node of a pod that is not bound
         self._lifted: set[Key] = set()  # pods that wait for devices without a gate
@@ -72,7 +81,10 @@ class Nominator:
             context.queue.add(key, context.clock())
             return
         pod = context.cache.get(key)
-        if pod is None or context.dispatcher.in_flight(pod):
+        if pod is None:
+            self._arrivals.forget(key)
+            return
+        if context.dispatcher.in_flight(pod):
             return
         if self.nominations.has(pod) and not (_is_over(pod) or is_judged(pod)):
             return
@@ -81,7 +93,10 @@ class Nominator:
         if _is_over(pod):
             self._count(pod)
             self.remove_waiting(key)
-        elif is_judged(pod) and pods.nominated_node(pod) and not pods.may_preempt(pod):
+            self._arrivals.forget(key)
+            return
+        self._arrivals.see(pod)
+        if is_judged(pod) and pods.nominated_node(pod) and not pods.may_preempt(pod):
             # kube-scheduler leaves the name to such a pod alone, and counts the pod there.
             context.dispatcher.dispatch(ClearNomination(key=key, pod=pod))
         elif claims is None:
@@ -167,8 +182,9 @@ class Nominator:
         goes on with it."""
         if self._unrestored is None:
             changes = self._context.cache.unfinished()
-            found = [each.new for each in changes if each.resource is PODS and each.new]
-            self._unrestored = deque((pods.key_of(pod), 0) for pod in found if _is_named(pod))
+            known = [each.new for each in changes if each.resource is PODS and each.new]
+            self._arrivals.begin(known)
+            self._unrestored = deque((pods.key_of(pod), 0) for pod in known if _is_named(pod))
         while self._unrestored:
             key, tries = self._unrestored.popleft()
             try:
@@ -202,6 +218,7 @@ class Nominator:
         except (Refused, InvalidValue) as error:
             self._line.refuse(pod, claims.values(), str(error))
             return
+        self._arrivals.count(asked)
         # kube-scheduler decides about the members of a group together.
         if asked.wanted and pods.group_name(pod) is None:
             self._serve(asked)
@@ -337,6 +354,8 @@ class Nominator:
                 "kube-scheduler followed less than half of the last names: from now on nodes are "
                 "proposed by preferred affinity, which packs worse"
             )
+            self._metrics.names_stopped.set(1)
+            self._on_names_stopped()
 
 
 def _is_named(pod: Object) -> bool:

@@ -244,6 +244,10 @@ class SchedulingQueue:
         """How many pods wait for devices."""
         return len(self._infos)
 
+    def is_waiting(self, key: Key) -> bool:
+        """Whether the pod waits for devices; safe for any thread."""
+        return key in self._infos
+
     def longest_wait(self) -> float:
         """For how many seconds the pod has waited that has waited longest; 0 if none waits. Safe
         for any thread."""

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
-from controller.cache.nodes import selected_name
+from controller.cache.nodes import is_tied
 from controller.cache.pods import DEFAULT_SCHEDULER
 from controller.webhook.review import Operation
 from dra_driver.asks.limits import limit_names
@@ -74,7 +74,7 @@ class NominationGate:
     def __call__(self, pod: Object) -> list[Operation]:
         """The patch for a new pod."""
         patch = _gate(pod["spec"])
-        if not patch or not self._has_leader() or _is_tied(pod["spec"]):
+        if not patch or not self._has_leader() or is_tied(pod["spec"]):
             return []
         scheduler = pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER
         if self._schedulers and scheduler not in self._schedulers:
@@ -122,9 +122,3 @@ class NominationGate:
             for form in (request.get("exactly"), *(request.get("firstAvailable") or ()))
             if form
         )
-
-
-def _is_tied(spec: Mapping[str, Any]) -> bool:
-    """Whether the pod may run on one node only, as a DaemonSet's."""
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    return selected_name(affinity.get("requiredDuringSchedulingIgnoredDuringExecution")) is not None

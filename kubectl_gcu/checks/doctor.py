@@ -13,12 +13,14 @@ from datetime import datetime
 from kubectl_gcu.checks import (
     cards,
     claims,
+    gates,
     holders,
     nodes,
     other_allocator,
     policies,
     programs,
     rights,
+    shares,
     unbound,
     versions,
 )
@@ -33,8 +35,10 @@ def findings(
     """What is wrong, in the order of the docs page; with an `allocator` also what that one would
     refuse."""
     yield from programs.controllers(found, now)
+    yield from gates.undecided(found, now)
     yield from programs.agents(found, inventory)
     yield from versions.versions(found, inventory)
+    yield from shares.shares(found)
     yield from rights.rights(found, inventory)
     yield from policies.policies(found, inventory)
     yield from policies.webhook(found, inventory)

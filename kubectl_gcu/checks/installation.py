@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -16,9 +16,11 @@ from dra_driver.kube.resources import (
     RESOURCE_CLAIM_TEMPLATES,
     Resource,
 )
+from dra_driver.kube.scheduling_gate import has_gate
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import DRIVER
 from kubectl_gcu.cluster.driver_pods import CHART, driver_pods
+from kubectl_gcu.cluster.pod_events import NOT_ALLOCATED
 from kubectl_gcu.cluster.state import ClusterState, read_cluster
 from kubectl_gcu.scheduling.packing import is_for_scheduler
 
@@ -126,7 +128,10 @@ def read_installation(api: Api, namespace: str, *, with_templates: bool = False)
         if (version.major, version.minor) >= kind.oldest
         for items in _objects(api, resource, kind, unread)
     }
-    events = tuple(_reports(api, unread))
+    selectors: tuple[str, ...] = _REPORTS
+    if any(map(has_gate, state.pods)):
+        selectors = (*_REPORTS, f"reason={NOT_ALLOCATED},regarding.kind=Pod")
+    events = tuple(_reports(api, selectors, unread))
     return Installation(state, version, leases, objects, events, tuple(unread))
 
 
@@ -150,11 +155,11 @@ def _objects(
         unread.append(f"you may not list {resource.plural}: {kind.unseen}")
 
 
-def _reports(api: Api, unread: list[str]) -> list[Object]:
+def _reports(api: Api, selectors: Sequence[str], unread: list[str]) -> list[Object]:
     try:
         return [
             event
-            for selector in _REPORTS
+            for selector in selectors
             for event in api.list(EVENTS, field_selector=selector).items
         ]
     except Forbidden:

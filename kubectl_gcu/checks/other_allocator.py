@@ -24,7 +24,8 @@ from kubectl_gcu.scheduling.packing import configured_ignored_fields
 
 REFUSED_BY_OTHER: Final = Check(
     "refused-by-other",
-    "with `--allocator` alone: a claim template, a claim or a pod that this allocator would refuse",
+    "with `--allocator` alone: a claim template, a claim or a pod that this allocator would "
+    "refuse, or of which it would ignore a field",
 )
 
 _Objections = Callable[[Object], Iterator[Objection]]
@@ -70,7 +71,9 @@ def _findings(where: str, objections: Iterator[Objection] | list[Objection]) -> 
 
 
 def _by_scheduler(claim: Object) -> Iterator[Objection]:
-    return scheduler_policies.of_claim(claim["spec"].get("devices") or {})
+    devices = claim["spec"].get("devices") or {}
+    yield from scheduler_policies.of_claim(devices)
+    yield from scheduler_policies.ignored(devices)
 
 
 def _by_controller(found: Installation) -> _Objections:

@@ -61,10 +61,20 @@ def controllers(found: Installation, now: datetime) -> Iterator[Finding]:
             )
 
 
+def has_leader(found: Installation, now: datetime) -> bool:
+    """Whether a controller leads, as far as the user may read the Lease."""
+    if not (found.leases and found.pods("controller")):
+        return bool(found.pods("controller"))
+    return any(lease and not _seconds_late(lease["spec"], now) for lease in found.leases.values())
+
+
 def _lacking(found: Installation) -> str:
     """What does not happen while no controller leads."""
     if found.for_scheduler:
-        return "pods with new limits get no claim; kube-scheduler allocates as before"
+        return (
+            "pods with new limits get no claim; kube-scheduler allocates as before, and chooses "
+            "nodes alone"
+        )
     return "nothing is allocated"
 
 

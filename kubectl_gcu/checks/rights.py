@@ -71,6 +71,15 @@ NEEDED: Final = {
     ),
 }
 
+UNUSED_FOR_SCHEDULER: Final = (
+    _rights(_DRA, "resourceclaims/status", "update")
+    | _rights(_DRA, "resourceclaims/binding", "update")
+    | _rights("", "persistentvolumeclaims", "get")
+    | _rights("", "persistentvolumes", "get")
+)
+"""What the controller does not need where kube-scheduler allocates. Of volumes it reads which nodes
+they allow where it names nodes alone."""
+
 
 def rights(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:
     """Of the accounts of the driver's pods, whoever made their roles."""
@@ -90,9 +99,10 @@ def rights(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:
                 for name in _role_names(bindings, namespace, account)
                 if name in by_name
             ]
-            missing = [
-                right for right in sorted(NEEDED[component, ways[0]]) if not _allows(granted, right)
-            ]
+            needed = NEEDED[component, ways[0]]
+            if component == "controller" and found.for_scheduler:
+                needed -= UNUSED_FOR_SCHEDULER
+            missing = [right for right in sorted(needed) if not _allows(granted, right)]
             if missing:
                 yield RIGHT_MISSING.finding(
                     f"account {namespace}/{account}",

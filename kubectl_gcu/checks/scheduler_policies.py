@@ -72,6 +72,18 @@ def of_pod(pod: Object) -> Iterator[Objection]:
         )
 
 
+def ignored(devices: Mapping[str, Any]) -> Iterator[Objection]:
+    """What no policy refuses, and kube-scheduler does not do."""
+    for entry in devices.get("config") or ():
+        opaque = entry.get("opaque") or {}
+        packing = (opaque.get("parameters") or {}).get("packing") or {}
+        if opaque.get("driver") == DRIVER and "cards" in packing:
+            yield (
+                f"kube-scheduler ignores packing.cards {packing['cards']} of its GcuConfig",
+                "Nothing is to be done if the first card that fits will do.",
+            )
+
+
 def _is_requested(
     devices: Mapping[str, Any], entry: Mapping[str, Any], name: str, amount: object
 ) -> bool:

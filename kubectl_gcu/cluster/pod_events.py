@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Final
 
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Forbidden
 from dra_driver.kube.resources import CORE_EVENTS, EVENTS
 from dra_driver.model.claims.claim import Object
+
+NOT_ALLOCATED: Final = "GcuAllocationFailed"
+"""The controller's reason for a pod that waits; the note says why."""
 
 
 def events_about(api: Api, namespace: str, objects: Collection[Object]) -> tuple[list[Object], str]:

@@ -23,13 +23,22 @@ from kubectl_gcu.scheduling.asked import asked
 from kubectl_gcu.scheduling.decision import LiveAllocator
 from kubectl_gcu.scheduling.explanation import Explanation
 from kubectl_gcu.scheduling.held import held_devices, what_comes_next
+from kubectl_gcu.scheduling.nominated import with_scheduler
 from kubectl_gcu.scheduling.packing import controllers
 from kubectl_gcu.scheduling.refusal import MAKE_ROOM, refusal
-from kubectl_gcu.scheduling.steps import Step, has_gcus, note_of, released, step_of
-from kubectl_gcu.scheduling.unbound import incomplete_group, scheduler_title, why_unbound
+from kubectl_gcu.scheduling.steps import (
+    Step,
+    has_gcus,
+    note_of,
+    released,
+    step_of,
+    why_not_allocated,
+)
+from kubectl_gcu.scheduling.unbound import incomplete_group, why_unbound
 from kubectl_gcu.scheduling.verdict import Verdict
 
 _NO_CONTROLLER = "no pod of the controller is ready, and without it nothing is allocated"
+_NOBODY_LIFTS = "no pod of the controller is ready, and without it nobody lifts the scheduling gate"
 _AFTER_PAUSE = "the controller allocates for the pod again after a pause"
 _PERSON = "the pod's author or an administrator: the end of other claims would not help"
 # The reason names the field, and the claim or DeviceClass that has it.
@@ -110,11 +119,12 @@ def _judge(explanation: Explanation, found: ObservedPod, cluster: ObservedCluste
     if verdict is None:
         return _Judgement(_of_other_driver(step, found.present, objects[DEVICE_CLASSES]))
     if verdict.node:
-        verdict = _unless_held_up(verdict, explanation.freed, allocator, objects[PODS])
+        lack = _unserved(allocator, found.pod, objects[PODS])
+        verdict = _unless_held_up(verdict, explanation.freed, lack)
     if verdict.needs_person:
         step = replace(step, who=_PERSON)
     elif allocator.for_scheduler:
-        step = replace(step, who=f"the allocator, which is {scheduler_title(found.pod)}")
+        step = with_scheduler(found.pod, step, why_not_allocated(found.events))
     return _Judgement(step, verdict, asks, _before(found.pod, objects, allocator))
 
 
@@ -128,7 +138,10 @@ def _freed(events: Sequence[Object]) -> str:
 
 
 def _waits_for_other_scheduler(pod: Object) -> bool:
-    """Whether the pod's scheduler is not the default one, and has not tried the pod."""
+    """Whether the pod's scheduler is not the default one, and has not tried the pod; the controller
+    has neither held it back nor named its node."""
+    if pods.has_our_gate(pod) or pods.nominated_node(pod):
+        return False
     return pods.scheduler_name(pod) != pods.DEFAULT_SCHEDULER and is_untried(pod)
 
 
@@ -148,14 +161,20 @@ def _decide(
     return replace(verdict, reason=f"{verdict.reason}; {NEEDS_FREE_CARD}")
 
 
-def _unless_held_up(
-    verdict: Verdict, freed: str, allocator: LiveAllocator, found: Sequence[Object]
-) -> Verdict:
+def _unserved(allocator: LiveAllocator, pod: Object, found: Sequence[Object]) -> str:
+    """Why a free device helps nobody: the pod needs a controller, and none is ready."""
+    if any(map(is_ready, controllers(found))):
+        return ""
+    if not allocator.for_scheduler:
+        return _NO_CONTROLLER
+    return _NOBODY_LIFTS if pods.has_our_gate(pod) else ""
+
+
+def _unless_held_up(verdict: Verdict, freed: str, lack: str) -> Verdict:
     """A node has the devices; the verdict says what keeps the pod from them nevertheless."""
-    is_served = allocator.for_scheduler or any(map(is_ready, controllers(found)))
-    if not is_served:
+    if lack:
         remedy = "kubectl gcu doctor says what is wrong with the controller"
-        return replace(verdict, reason=_NO_CONTROLLER, remedy=remedy, needs_person=True)
+        return replace(verdict, reason=lack, remedy=remedy, needs_person=True)
     return replace(verdict, remedy=_AFTER_PAUSE) if freed else verdict
 
 

@@ -12,10 +12,10 @@ from dra_driver.asks.limits import COUNTED, limit_names
 from dra_driver.asks.templates import devices_named
 from dra_driver.model.claims.claim import Object, allocation, results
 from dra_driver.model.names import DRIVER
+from kubectl_gcu.cluster.pod_events import NOT_ALLOCATED
 from kubectl_gcu.cluster.pod_status import scheduled_condition, waiting_containers
 from kubectl_gcu.scheduling.unbound import UnboundReason, why_unbound
 
-_NOT_ALLOCATED = "GcuAllocationFailed"
 _RELEASED = "GcuAllocationReleased"
 _TAKEN_BACK = "the controller took its devices back, because it was not bound"
 # The controller's about pods that wait for what never comes by itself; the notes have the remedies.
@@ -118,13 +118,18 @@ def _unallocated(pod: Object, events: Sequence[Object]) -> str:
     # With allocator: scheduler it says so itself, and the controller nothing.
     condition = scheduled_condition(pod)
     refused = f"kube-scheduler: {condition['message']}" if condition.get("message") else ""
-    return _newest(events, {_NOT_ALLOCATED}) or refused or _NO_REASON
+    return why_not_allocated(events) or refused or _NO_REASON
+
+
+def why_not_allocated(events: Sequence[Object]) -> str:
+    """What the controller said last; empty if it said nothing."""
+    return _newest(events, {NOT_ALLOCATED})
 
 
 def released(events: Sequence[Object]) -> Object | None:
     """The controller's event that it took devices back, if it is its last about allocation; the
     newest of `events` is the last."""
-    last = [each for each in events if each.get("reason") in {_NOT_ALLOCATED, _RELEASED}][-1:]
+    last = [each for each in events if each.get("reason") in {NOT_ALLOCATED, _RELEASED}][-1:]
     return next((each for each in last if each["reason"] == _RELEASED), None)
 
 

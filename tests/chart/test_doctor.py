@@ -47,6 +47,23 @@ def test_rights(
     assert others <= ({"resource.k8s.io"} if more or way is ServedBy.LIMITS else set())
 
 
+@pytest.mark.parametrize("nominates", [True, False])
+def test_rights_where_kube_scheduler_allocates(helm: Helm, nominates: bool) -> None:
+    values = {
+        "allocator": "scheduler",
+        "schedulerVersion": "1.37.1",
+        "nomination": {"enabled": nominates},
+    }
+    found = granted(helm.render(LEAST | values).one("ClusterRole", ":controller"))
+    needed = rights.NEEDED["controller", ServedBy.CLAIMS] - rights.UNUSED_FOR_SCHEDULER
+    of_names = {
+        rights.Right("", "pods/status", "patch"),
+        rights.Right("", "persistentvolumeclaims", "get"),
+        rights.Right("", "persistentvolumes", "get"),
+    }
+    assert found == needed | (of_names if nominates else set())
+
+
 @WAYS
 def test_policies(helm: Helm, way: ServedBy, flags: tuple[str, ...], more: set[str]) -> None:
     found = helm.render(LEAST, *flags)

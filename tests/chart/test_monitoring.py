@@ -109,7 +109,30 @@ FIRES: Final[Mapping[str, Fires]] = {
     "GcuNoLeader": Fires(
         {'gcu_controller_leading{pod="a"}': "0x90", 'gcu_controller_leading{pod="b"}': "1x30 0x60"},
         {},
-        "No controller leads, so no claim is allocated.",
+        "No controller leads.",
+    ),
+    "GcuGatesUndecided": Fires(
+        {
+            'gcu_controller_undecided_gates{pod="a"}': "3x90",
+            'gcu_controller_undecided_gates{pod="b"}': "3x90",
+        },
+        {},
+        "3 pods are held back by the scheduling gate, and no controller decides about them.",
+    ),
+    "GcuPodsWithoutGate": Fires(
+        {
+            'gcu_controller_arrived_pods_total{gated="true"}': "0+1x90",
+            'gcu_controller_arrived_pods_total{gated="false"}': "0+2x90",
+        },
+        {},
+        "Most new pods with GCUs came without the scheduling gate in the last half hour, so "
+        "nobody named their nodes.",
+    ),
+    "GcuNamesStopped": Fires(
+        {"gcu_controller_names_stopped": "0x30 1x60"},
+        {},
+        "kube-scheduler followed fewer than half of the last 200 names of nodes, so the controller "
+        "proposes nodes by preferred affinity.",
     ),
     "GcuControllerFault": Fires(
         {"gcu_controller_faulty_objects": "1x90"},
@@ -165,6 +188,10 @@ QUIET: Final[Series] = {
     'gcu_controller_decision_wait_seconds_bucket{le="+Inf"}': "0+100x90",
     'gcu_controller_leading{pod="a"}': "0x90",
     'gcu_controller_leading{pod="b"}': "1x90",
+    'gcu_controller_undecided_gates{pod="a"}': "0x90",
+    'gcu_controller_arrived_pods_total{gated="true"}': "0+3x90",
+    'gcu_controller_arrived_pods_total{gated="false"}': "0+2x90",
+    "gcu_controller_names_stopped": "0x90",
     "gcu_controller_faulty_objects": "0x90",
     "gcu_controller_foreign_allocations": "0x90",
     "gcu_controller_conflicting_allocations": "0x90",

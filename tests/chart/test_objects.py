@@ -234,6 +234,29 @@ def test_the_notes_say_that_kube_scheduler_must_be_configured(
     assert (page in helm.notes(values)) == shown
 
 
+@pytest.mark.parametrize(
+    ("allocator", "controller", "nominates", "ignored"),
+    [
+        ("scheduler", {"packCards": "spread", "packNodes": "spread"}, True, ["packCards"]),
+        ("scheduler", {"packNodes": "spread"}, False, ["packNodes"]),
+        ("scheduler", {}, False, []),
+        ("controller", {"packCards": "spread", "packNodes": "spread"}, True, []),
+    ],
+    ids=["cards", "nodes without names", "the defaults", "the controller allocates"],
+)
+def test_the_notes_say_which_packing_is_ignored(
+    helm: Helm, allocator: str, controller: Values, nominates: bool, ignored: list[str]
+) -> None:
+    values = {
+        "allocator": allocator,
+        "schedulerVersion": "1.37.1",
+        "controller": controller,
+        "nomination": {"enabled": nominates},
+    }
+    said = re.findall(r"^WARNING: controller\.(\w+) is spread", helm.notes(values), re.MULTILINE)
+    assert said == ignored
+
+
 @pytest.mark.parametrize("allocator", ["controller", "scheduler"])
 def test_the_notes_name_the_check_before_a_switch(helm: Helm, allocator: str) -> None:
     notes = helm.notes({"allocator": allocator, "schedulerVersion": "1.37.1"})

@@ -199,7 +199,7 @@ def test_rights(rendered: Rendered, way: str) -> None:
     told = [
         (row["program"], frozenset(row["verbs"].split(", ")), row["on"])
         for row in table("program", "verbs", "on", "when")
-        if row["when"] in ("always", way)
+        if row["when"] in ("always", way, "allocator: controller" if way == "DRA" else way)
     ]
     assert len(set(told)) == len(told)
     assert set(told) == set(rights(rendered))
@@ -259,15 +259,18 @@ def test_policies_that_a_value_adds(helm: Helm, when: str, values: Values) -> No
     assert listed == names[1] - names[0]
 
 
-def test_rights_that_kube_scheduler_as_allocator_adds(helm: Helm) -> None:
-    listed = {
-        (row["program"], frozenset(row["verbs"].split(", ")), row["on"])
-        for row in table("program", "verbs", "on", "when")
-        if row["when"] == "allocator: scheduler"
-    }
+def test_rights_of_each_allocator(helm: Helm) -> None:
+    controller, scheduler = (
+        {
+            (row["program"], frozenset(row["verbs"].split(", ")), row["on"])
+            for row in table("program", "verbs", "on", "when")
+            if row["when"] == f"allocator: {allocator}"
+        }
+        for allocator in ("controller", "scheduler")
+    )
     default, changed = ({*rights(helm.render(values))} for values in ({}, SCHEDULER))
-    assert changed - default == listed
-    assert default <= changed
+    assert changed - default == scheduler
+    assert default - changed == controller
 
 
 def test_a_server_before_them_gets_no_policy(helm: Helm) -> None:

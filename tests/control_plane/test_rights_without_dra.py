@@ -204,7 +204,7 @@ REFUSED: Final = "neither a pod.s containers nor"
         pytest.param(told(annotations={"theirs": None}), "writes annotations", id="removed"),
         pytest.param(told(labels={"app": "other"}), REFUSED, id="label"),
         pytest.param(told(finalizers=["a.example/b"]), REFUSED, id="finalizers"),
-        pytest.param({"spec": {"schedulingGates": None}}, "lifts no scheduling gate", id="gate"),
+        pytest.param({"spec": {"schedulingGates": None}}, "lifts its own", id="another's gate"),
         pytest.param(IMAGE, REFUSED, id="image"),
         pytest.param({"spec": {"activeDeadlineSeconds": 1}}, REFUSED, id="deadline"),
     ],

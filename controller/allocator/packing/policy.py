@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from controller.allocator.claim_request import ClaimRequest
@@ -30,7 +30,7 @@ class Policy:
         said = {nodes for each in _device_requests(wanted) if (nodes := each.packing.nodes)}
         if not said:
             return self
-        return Policy(said.pop() if len(said) == 1 else Packing.SPREAD, self.cards)
+        return replace(self, nodes=said.pop() if len(said) == 1 else Packing.SPREAD)
 
     @property
     def for_nodes(self) -> Strategy:
@@ -50,13 +50,9 @@ class Policy:
 @dataclass(frozen=True, slots=True)
 class SchedulerPolicy(Policy):
     """kube-scheduler allocates on the node that is chosen: it takes the first devices that fit, and
-    what claims say about packing has no effect."""
+    neither `cards` nor what claims say about cards has an effect."""
 
     by_scheduler = True
-
-    def for_claims(self, wanted: Sequence[ClaimRequest]) -> Policy:
-        del wanted
-        return self
 
     def for_cards(self, device_request: DeviceRequest) -> Strategy:
         del device_request

@@ -64,3 +64,18 @@ def test_another_gate_holds_it_back(stage: Stage, start_controller: Start) -> No
     stage.api.patch(PODS, "user", {"spec": {"schedulingGates": GATES}}, namespace=stage.namespace)
     ungated(stage, "user")
     assert stage.is_allocated("user")
+
+
+def test_a_gate_from_before_a_switch_of_the_allocator(
+    stage: Stage, start_controller: Start
+) -> None:
+    """The pod waited until its node is named. kube-scheduler allocates no longer."""
+    before = start_controller("before", allocator="scheduler", nomination_waiting=0)
+    stage.start("user", schedulingGates=GATES)
+    stage.wait_for_event("user", "", "GcuAllocationFailed")
+    assert stage.gates("user")
+    before.stop()
+    stage.add_node([whole(0)])
+    start_controller("after")
+    ungated(stage, "user")
+    assert stage.is_allocated("user")

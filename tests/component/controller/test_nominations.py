@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from controller.nominate import nominations
 from controller.placer.placer import Placer
 from dra_driver.kube.errors import Forbidden, KubeError, Unavailable
 from dra_driver.kube.resources import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS
@@ -478,3 +479,78 @@ def test_limits_without_room_wait_with_a_reason(
     schedule(stage, "first", node, 0)
     stage.end("first")
     assert named(stage, "second") == node
+
+
+def test_it_counts_how_pods_come(stage: Stage, nominate: Nominate) -> None:
+    """Those that were there before this replica led do not count."""
+    node = stage.add_node(cards(0, 1, 2))
+    start(stage, "old")
+    replica = nominate()
+    assert named(stage, "old") == node
+    start(stage, "gated")
+    assert named(stage, "gated") == node
+    stage.start("alone")
+    arrived = partial(replica.metric, "gcu_controller_arrived_pods_total")
+    stage.wait(lambda: arrived(gated="false"), "a pod without the gate")
+    assert (arrived(gated="true"), arrived(gated="false")) == (1, 1)
+
+
+def test_names_stop_where_kube_scheduler_does_not_follow(
+    stage: Stage, nominate: Nominate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nominations, "_WINDOW", 2)
+    nodes = {stage.add_node(cards(0, 1, 2)) for _ in range(2)}
+    replica = nominate()
+    assert replica.metric("gcu_controller_names_stopped") == 0
+    for name in ("first", "second"):
+        start(stage, name)
+        [other] = nodes - {named(stage, name)}
+        schedule(stage, name, other, 2)
+    stage.wait_for_event("replica-0", "fewer than half", "GcuNodeNamesStopped")
+    assert replica.metric("gcu_controller_names_stopped") == 1
+    start(stage, "third")
+    assert named(stage, "third") == ""
+    assert stage.pod("third")["spec"]["affinity"]["nodeAffinity"]
+
+
+def gated_by_age(stage: Stage, name: str, second: int) -> None:
+    """The claim and the pod of that name, and of that age."""
+    stage.add_claim(name)
+    made = pod_with(name, stage.namespace, name, schedulingGates=GATES)
+    made["metadata"]["creationTimestamp"] = f"2026-01-01T00:00:{second:02}Z"
+    stage.put_pod(made)
+
+
+def test_a_large_claim_is_not_passed_by_for_ever(stage: Stage, nominate: Nominate) -> None:
+    """Two cards on one node: what is freed there is kept for the pod that is first in line."""
+    nominate(fairness_patience=0.3)
+    node = stage.add_node(cards(0, 1))
+    for number, name in enumerate(("small-0", "small-1")):
+        start(stage, name)
+        assert named(stage, name) == node
+        schedule(stage, name, node, number)
+    stage.add_claim("large", count=2)
+    stage.add_pod("large", "large", schedulingGates=GATES)
+    stage.wait_for_event("large", "2 cards: 2 held")
+    stage.stays(lambda: bool(stage.gates("large")), 0.4, "waiting")
+    start(stage, "small-2")
+    stage.wait_for_event("small-2", f"{stage.namespace}/large")
+    stage.end("small-0")
+    stage.stays(lambda: bool(stage.gates("small-2")), 0.3, "one card kept")
+    stage.end("small-1")
+    assert named(stage, "large") == node
+    assert stage.gates("small-2")
+
+
+def test_a_freed_card_goes_by_age(stage: Stage, nominate: Nominate) -> None:
+    node = stage.add_node(cards(0))
+    nominate()
+    start(stage, "holder")
+    assert named(stage, "holder") == node
+    schedule(stage, "holder", node, 0)
+    for name, second in (("younger", 2), ("older", 1)):
+        gated_by_age(stage, name, second)
+        keeps_gate(stage, name)
+    stage.end("holder")
+    assert named(stage, "older") == node
+    assert stage.gates("younger")

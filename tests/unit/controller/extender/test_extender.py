@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.card_kind import CardKind
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.mode import Mode
+from dra_driver.model.names import SCHEDULING_GATE
 from tests.cluster.pki import Authority
 from tests.fake_api.api import FakeApi
 from tests.unit.controller.extender.build import SHARED, address, card, hold, node, pod
@@ -194,3 +196,17 @@ def test_pods_are_told_what_their_node_tells(settings: ControllerSettings) -> No
 def test_files_of_the_certificate_must_be_named() -> None:
     with pytest.raises(InvalidValue, match="extender-certificate, extender-key and"):
         made(ControllerSettings(), SmallCluster())
+
+
+def test_a_gate_from_before_is_lifted(settings: ControllerSettings) -> None:
+    cluster = SmallCluster()
+    gated = pod("gated", {})
+    gated["spec"]["schedulingGates"] = [{"name": SCHEDULING_GATE}]
+    cluster.put(PODS, gated)
+    extender = made(settings, cluster)
+    extender.start()
+    try:
+        live = partial(cluster.get, PODS, "gated", namespace="default")
+        assert within_a_minute(lambda: live()["spec"]["schedulingGates"] == []), live()
+    finally:
+        extender.stop(within=2)

@@ -96,7 +96,7 @@ def chart_objects(way: ServedBy) -> dict[Resource, tuple[Object, ...]]:
     programs = ("agent", "controller")
     names = [f"{name}.gcu.enflame.com" for name in policies.NEEDED[way]]
     return {
-        CLUSTER_ROLES: tuple(_role(each, rights.NEEDED[each, way]) for each in programs),
+        CLUSTER_ROLES: tuple(role(each, rights.NEEDED[each, way]) for each in programs),
         CLUSTER_ROLE_BINDINGS: tuple(map(_role_binding, programs)),
         POLICIES: tuple({"metadata": {"name": name}} for name in names),
         POLICY_BINDINGS: tuple(
@@ -106,7 +106,7 @@ def chart_objects(way: ServedBy) -> dict[Resource, tuple[Object, ...]]:
     }
 
 
-def _role(name: str, granted: Iterable[rights.Right]) -> Object:
+def role(name: str, granted: Iterable[rights.Right]) -> Object:
     rules = [
         {"apiGroups": [each.group], "resources": [each.resource], "verbs": [each.verb]}
         for each in sorted(granted)

@@ -9,8 +9,10 @@ from kubectl_gcu.checks.other_allocator import REFUSED_BY_OTHER
 from kubectl_gcu.checks.versions import NEWEST
 from tests.generated_docs import CHECKS
 from tests.unit.kubectl_gcu.checks import (
+    test_gates,
     test_nodes_and_pods,
     test_programs_and_cards,
+    test_shares,
     test_unbound_pods,
     test_versions_and_policies,
 )
@@ -19,6 +21,8 @@ from tests.unit.kubectl_gcu.checks import (
 def test_each_check_finds_a_fault_in_a_test() -> None:
     modules = (
         test_programs_and_cards,
+        test_gates,
+        test_shares,
         test_versions_and_policies,
         test_nodes_and_pods,
         test_unbound_pods,

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 from dra_driver.model.claims.claim import Object
+from kubectl_gcu.checks import rights
+from kubectl_gcu.checks.installation import CLUSTER_ROLES
+from kubectl_gcu.inventory.views import ServedBy
 from tests.unit.kubectl_gcu.checks.installations import (
     CLAIM,
+    HEALTHY,
     found_in,
     part,
     pod,
+    role,
     with_pods,
     with_state,
 )
+from tests.unit.kubectl_gcu.checks.test_programs_and_cards import FOR_SCHEDULER
 
 
 def evicted(component: str) -> Object:
@@ -29,6 +36,16 @@ def test_a_controller_that_was_evicted_and_replaced() -> None:
 def test_an_evicted_controller_alone_is_none() -> None:
     found = found_in(with_state(pods=(part("agent", "a"), evicted("controller"))))
     assert [each.partition(":")[0] for each in found] == ["no-controller"]
+
+
+def test_rights_that_an_allocating_controller_alone_needs() -> None:
+    needed = rights.NEEDED["controller", ServedBy.CLAIMS] - rights.UNUSED_FOR_SCHEDULER
+    agent, _ = HEALTHY.objects[CLUSTER_ROLES]
+    roles = (agent, role("controller", needed))
+    reduced = {**HEALTHY.objects, CLUSTER_ROLES: roles}
+    assert found_in(replace(FOR_SCHEDULER, objects=reduced)) == []
+    [line] = found_in(replace(HEALTHY, objects=reduced))
+    assert line.startswith("right-missing: account gcu/controller: the controller may not get ")
 
 
 def test_a_claim_that_a_pod_group_reserved() -> None:

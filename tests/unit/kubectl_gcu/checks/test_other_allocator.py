@@ -112,7 +112,19 @@ TO_SCHEDULER: dict[str, tuple[Installation, list[str]]] = {
         with_templates(template(MEMORY, **{"gcu.enflame.com/made-for-limits": "true"})),
         [],
     ),
-    "no amount": (with_templates(template(PACKED)), []),
+    "packing of cards": (
+        with_templates(template(PACKED)),
+        [
+            (
+                "claim template team/parts: kube-scheduler ignores packing.cards spread of its "
+                "GcuConfig. Nothing is to be done if the first card that fits will do."
+            )
+        ],
+    ),
+    "packing of nodes": (
+        with_templates(template(claim(config(packing={"nodes": "spread"})))),
+        [],
+    ),
     "a mixed claim": (with_templates(template(MIXED)), []),
     "a claim that somebody made": (
         with_state(claims=(standing(MEMORY, is_allocated=True),)),

@@ -295,11 +295,12 @@ def test_without_a_controller_kube_scheduler_allocates_all_the_same() -> None:
     [line] = found_in(with_state(FOR_SCHEDULER, pods=(part("agent", "a"),)))
     assert line == (
         "no-controller: controller: it has no pod, and without it pods with new limits get no "
-        "claim; kube-scheduler allocates as before. Install the chart, or scale its Deployment up."
+        "claim; kube-scheduler allocates as before, and chooses nodes alone. Install the chart, or "
+        "scale its Deployment up."
     )
     [line] = found_in(replace(FOR_SCHEDULER, leases={"gcu": lease("2026-01-02T11:00:00.000000Z")}))
     assert line.startswith("nobody-leads: Lease gcu/gcu-dra-controller: no controller has led for ")
-    assert line.endswith("get no claim; kube-scheduler allocates as before.")
+    assert line.endswith("kube-scheduler allocates as before, and chooses nodes alone.")
 
 
 def test_what_kube_scheduler_granted_twice() -> None:

@@ -16,6 +16,7 @@ from dra_driver.kube.resources import (
     RESOURCE_SLICES,
 )
 from dra_driver.model.claims.claim import Object
+from dra_driver.model.names import SCHEDULING_GATE
 from kubectl_gcu.scheduling.admin_access import NEEDS_FREE_CARD
 from kubectl_gcu.scheduling.explain import explain_pod, pods_of_claim
 from kubectl_gcu.scheduling.explanation import lines
@@ -39,8 +40,9 @@ def counted(mode: str, bus: int, *, switch: str = "") -> Object:
 
 
 def by_allocator(name: str) -> Object:
-    """A pod of the controller."""
+    """A pod of the controller that is ready."""
     found = controller()
+    found["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
     found["spec"]["containers"][0]["env"].append({"name": "GCU_ALLOCATOR", "value": name})
     return found
 
@@ -174,3 +176,74 @@ def test_a_scheduler_that_has_not_tried_the_pod() -> None:
 def test_another_scheduler_allocates_for_its_pods() -> None:
     found = explained(pod("q", "more", status=TRIED, **OTHER), wanted=claim("more"))
     assert found[2] == "  next:   the allocator, which is the scheduler batch-scheduler"
+
+
+GATED: Any = {"schedulingGates": [{"name": SCHEDULING_GATE}]}
+BLOCKED = {
+    "conditions": [
+        {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "SchedulingGated",
+            "message": "Scheduling is blocked due to non-empty scheduling gates",
+        }
+    ]
+}
+BY_CONTROLLER = "  next:   the controller, which names a node for it and lifts the scheduling gate"
+
+
+def test_a_gated_pod_is_the_controllers() -> None:
+    found = explained(pod("q", "more", status=BLOCKED, **GATED), wanted=claim("more"))
+    assert found[2:] == [
+        BY_CONTROLLER,
+        "  why:    the scheduling gate holds it back, and the controller has not decided about it",
+        "  help:   none is needed: node b has what it asks for",
+    ]
+
+
+def test_a_gated_pod_of_another_scheduler_is_the_controllers() -> None:
+    found = explained(pod("q", "more", status=BLOCKED, **GATED, **OTHER), wanted=claim("more"))
+    assert found[2] == BY_CONTROLLER
+
+
+def test_a_gated_pod_waits_for_room() -> None:
+    waiting = pod("q", "more", status=BLOCKED, **GATED)
+    found = explained(waiting, wanted=claim("more"), held="whole")
+    assert found[2:4] == [BY_CONTROLLER, "  why:    2 cards: 2 held; 1 requested"]
+
+
+def test_without_a_controller_nobody_lifts_a_gate() -> None:
+    server = cluster(pod("q", "more", status=BLOCKED, **GATED), claims=(claim("more"),))
+    found = list(lines(explain_pod(server, "default", "q", now=NOW)))
+    assert found[3:] == [
+        (
+            "  why:    no pod of the controller is ready, and without it nobody lifts the "
+            "scheduling gate"
+        ),
+        (
+            "  help:   node b has what it asks for; kubectl gcu doctor says what is wrong with the "
+            "controller"
+        ),
+    ]
+
+
+def test_a_named_pod_is_kube_schedulers() -> None:
+    """The condition of the gate stays until the first try."""
+    named = BLOCKED | {"nominatedNodeName": "b"}
+    found = explained(pod("q", "more", status=named), wanted=claim("more"))
+    assert found[2:4] == [
+        "  next:   kube-scheduler",
+        (
+            "  why:    node b is named for it (status.nominatedNodeName), and kube-scheduler tries "
+            "that first"
+        ),
+    ]
+
+
+def test_a_name_that_kube_scheduler_did_not_follow() -> None:
+    named = TRIED | {"nominatedNodeName": "b"}
+    found = explained(pod("q", "more", status=named), wanted=claim("more"))
+    assert found[2:4] == [
+        "  next:   kube-scheduler",
+        f"  why:    node b is named for it, and kube-scheduler has not taken it: {REFUSED}",
+    ]

@@ -74,15 +74,24 @@ def test_the_fuller_node_comes_first() -> None:
     assert decide(nodes, held, claim("c"), policy=emptier) == ("a", ["whole-0000-03"])
 
 
-def test_what_a_claim_says_about_packing_has_no_effect() -> None:
-    """kube-scheduler does not read it."""
-    parameters = {
-        "apiVersion": API_VERSION,
-        "kind": KIND,
-        "packing": {"nodes": "spread", "cards": "spread"},
-    }
+def packed(**packing: str) -> Object:
+    """A claim for a share that says how it is packed."""
+    parameters = {"apiVersion": API_VERSION, "kind": KIND, "packing": packing}
     config = {"opaque": {"driver": DRIVER, "parameters": parameters}}
-    wanted = claim("c", [request(cls=SHARED, capacity=SHARE)], config=[config])
+    return claim("c", [request(cls=SHARED, capacity=SHARE)], config=[config])
+
+
+def test_what_a_claim_says_about_nodes_decides_which_one_is_named() -> None:
+    nodes = [*AS_AGENTS_PUBLISH, *pool("b", cards(2, "shared"))]
+    for spread, node in (({}, "b"), ({"nodes": "spread"}, "a")):
+        found = decide(nodes, [], packed(**spread), policy=SchedulerPolicy())
+        assert found is not None
+        assert found[0] == node
+
+
+def test_what_a_claim_says_about_cards_has_no_effect() -> None:
+    """kube-scheduler does not read it."""
+    wanted = packed(cards="spread")
     chosen = decide(AS_AGENTS_PUBLISH, [SHARES_ON_0], wanted, policy=SchedulerPolicy())
     assert chosen == ("a", ["shared-0000-00"])
 
