@@ -88,20 +88,17 @@ def diagnose(state: State, wanted: Sequence[ClaimRequest], nodes: NodeSet, stopp
     """One sentence about all requests over all candidate `nodes`; `stopped` is empty unless the
     search came to its bound. If the decision's allowance ends, it is about those requests that were
     counted before."""
-    reasons: list[str] = []
-    try:
-        reasons.extend(_about_requests(state, wanted, nodes))
-    except AllowanceSpent:
-        reasons.append("to find out more would take too long")
-    reasons += [*state.inventory.problems.values(), stopped]
-    return "; ".join(filter(None, reasons))
+    problems = state.inventory.problems.values()
+    if problems and not len(state.fleet):
+        return "; ".join(problems)
+    return "; ".join(filter(None, (_reasons(state, wanted, nodes), *problems, stopped)))
 
 
 def diagnose_nodes(
     state: State, wanted: Sequence[ClaimRequest], nodes: NodeSet
 ) -> Iterator[tuple[NodeSet, str]]:
-    """What `diagnose` says about each of the nodes alone, with all nodes about which it says
-    that."""
+    """What `diagnose` says about each of the nodes alone, with all nodes about which it says that.
+    Of a node without devices it is the problem of its pool."""
     parts = [nodes & state.fleet.all_nodes]
     device_requests = [exact.device_request for each in wanted for exact in each.exact_requests()]
     for device_request in dict.fromkeys(device_requests):
@@ -111,8 +108,11 @@ def diagnose_nodes(
         for signatures in by_words.groups.values():
             counter = NodeCounter(n for each in signatures for n in state.fleet.with_cards[each])
             parts = [each for part in parts for each in counter.split(part)]
-    for part in filter(None, (*parts, nodes & ~state.fleet.all_nodes)):
-        yield part, diagnose(state, wanted, part & -part, "")
+    for part in filter(None, parts):
+        yield part, _reasons(state, wanted, part & -part)
+    for number in numbers(nodes & ~state.fleet.all_nodes):
+        problem = state.inventory.problem_on(state.numbers.name(number))
+        yield 1 << number, problem or _reasons(state, wanted, 1 << number)
 
 
 def count_words(state: State, asked: DeviceRequest, nodes: NodeSet) -> Counter[str]:
@@ -120,10 +120,18 @@ def count_words(state: State, asked: DeviceRequest, nodes: NodeSet) -> Counter[s
     return _count(state, asked, nodes).words
 
 
+def _reasons(state: State, wanted: Sequence[ClaimRequest], nodes: NodeSet) -> str:
+    reasons: list[str] = []
+    try:
+        reasons.extend(_about_requests(state, wanted, nodes))
+    except AllowanceSpent:
+        reasons.append("to find out more would take too long")
+    return "; ".join(reasons)
+
+
 def _about_requests(state: State, wanted: Sequence[ClaimRequest], nodes: NodeSet) -> Iterator[str]:
     if not len(state.fleet):
-        if not state.inventory.problems:
-            yield f"no ResourceSlice of {DRIVER} is published"
+        yield f"no ResourceSlice of {DRIVER} is published"
         return
     if not nodes & state.fleet.all_nodes:
         yield (

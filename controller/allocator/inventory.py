@@ -42,6 +42,7 @@ class Inventory:
         self._watchers: list[set[str]] = []
         self._slices: defaultdict[str, dict[str, Slice]] = defaultdict(dict)
         self._rules: dict[str, TaintRule] = {}
+        self._withheld: dict[str, str] = {}  # by pool, why
         self._changed: dict[str, Slice] = {}  # by pool, one of its slices
         self._pools: dict[str, Pool] = {}
         self._problems: dict[str, str] = {}
@@ -71,6 +72,13 @@ class Inventory:
             pool = spec["pool"]["name"]
             self._slices[pool].pop(each["metadata"]["name"], None)
             self._changed[pool] = each
+
+    def withhold(self, pool: str, problem: str) -> None:
+        """The pool has the `problem` from now on, and so no devices; empty for none."""
+        if problem != self._withheld.pop(pool, ""):
+            self._changed.update((pool, each) for each in self._slices.get(pool, {}).values())
+        if problem:
+            self._withheld[pool] = problem
 
     def set_rule(self, name: str, rule: TaintRule | None) -> None:
         """The DeviceTaintRule of that name is new or has changed; None if it is deleted, or selects
@@ -135,8 +143,11 @@ class Inventory:
             if slices:
                 node = _node_of(name, slices)
                 pool = Pool(node, problem=f"pool {name} cannot be read: see the controller's log")
-                with self._isolate(changed):
-                    pool = _read(name, node, slices, self._rules)
+                if withheld := self._withheld.get(name):
+                    pool = Pool(node, problem=withheld)
+                else:
+                    with self._isolate(changed):
+                        pool = _read(name, node, slices, self._rules)
                 self._pools[name] = pool
                 self._by_node[node].add(name)
                 if pool.problem:

@@ -21,7 +21,7 @@ from controller.cache.keys import uid_of
 from controller.extender.claim_for_limits import CLASSES
 from controller.extender.devices import slice_of
 from controller.extender.limit_request import concerns_us
-from controller.extender.node_allocations import BoundPod, allocations_on, kubelet_uid
+from controller.extender.node_allocations import BoundPod, holds_on, kubelet_uid
 from dra_driver.asks.limits import Pod
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.card_kind import CardKind
@@ -30,24 +30,20 @@ from dra_driver.model.errors import InvalidValue
 from dra_driver.model.names import ANNOTATION_CARDS, pool_name
 from dra_driver.selector.selector import Selectors
 
-UNREPORTED = "the node's agent has not reported its cards"
-
 
 @dataclass(slots=True)
 class _Node:
-    """`published` is the text of the annotation. `problem` is why the cards are unknown. `unplaced`
-    names the pods whose cards are unknown. `ended` are UIDs of ended pods, as the agent has
-    them."""
+    """`published` is the text of the annotation, `problem` why it cannot be read. `ended` are UIDs
+    of ended pods, as the agent has them."""
 
     published: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     cards: tuple[NodeCard, ...] = ()
     kinds: frozenset[CardKind] = frozenset()
-    problem: str = UNREPORTED
+    problem: str = ""
     bound: dict[str, BoundPod] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
-    holds: tuple[DeviceAllocation, ...] = ()
-    unplaced: tuple[str, ...] = ()
+    holds: list[DeviceAllocation] = field(default_factory=list)
 
 
 class ExtenderCache:
@@ -61,12 +57,12 @@ class ExtenderCache:
         self._places: dict[str, str] = {}  # UID of a pod to its node
         self._assumed: set[str] = set()
         self._gone = Tombstones()
-        self._version = 0
 
     @property
     def version(self) -> int:
-        """Changes whenever what is allocated or published may have changed."""
-        return self._version
+        """Changes whenever other pods may fit."""
+        self._state.refresh()
+        return self._state.fleet.generation
 
     def state(self) -> State:
         """What the allocator decides on: one object, which changes with the cluster."""
@@ -91,15 +87,6 @@ class ExtenderCache:
         kinds = [node.kinds for node in self._nodes.values() if wanted <= node.labels.items()]
         return frozenset().union(*kinds)
 
-    def problem(self, node: str) -> str:
-        """Why no card of the node can be allocated, whatever is free; empty where one can."""
-        known = self._nodes.get(node)
-        if known is None or known.problem:
-            return known.problem if known else UNREPORTED
-        if known.unplaced:
-            return f"which cards {', '.join(known.unplaced)} has is not reported yet"
-        return ""
-
     def put_node(self, node: Object) -> None:
         name = node["metadata"]["name"]
         text = (node["metadata"].get("annotations") or {}).get(ANNOTATION_CARDS)
@@ -107,25 +94,24 @@ class ExtenderCache:
         known.labels = node["metadata"].get("labels") or {}
         if text == known.published:
             return
-        known.published = text
-        known.cards, known.problem = (), UNREPORTED
+        known.published, known.cards, known.problem = text, (), ""
         published = slice_of(name, ())
-        if text is not None:
+        if text is None:
+            self._inventory.remove(published)
+        else:
             try:
-                known.cards = parse_cards(text)
-                published = slice_of(name, known.cards)
-                known.problem = ""
+                cards = parse_cards(text)
+                published, known.cards = slice_of(name, cards), cards
             except InvalidValue as error:
-                known.cards, known.problem = (), str(error)
+                known.problem = str(error)
+            self._inventory.put(published)
         known.kinds = frozenset(map(CardKind.of, known.cards))
-        self._inventory.put(published)
         self._count(name)
 
     def drop_node(self, name: str) -> None:
         known = self._nodes.get(name)
         if known is not None:
             self.put_node({"metadata": {"name": name}})
-            self._inventory.remove(slice_of(name, ()))
             self._forget_if_empty(name)
 
     def learn_pod(self, pod: Object) -> None:
@@ -245,7 +231,6 @@ class ExtenderCache:
 
     def _count(self, name: str) -> None:
         known = self._nodes[name]
-        self._version += 1
         # An agent reports an ended pod until it has released the devices.
         known.ended &= {each.pod for card in known.cards for each in card.held}
         # A pod that is here has not ended: the mirror pod that ended was another one of the same
@@ -253,10 +238,13 @@ class ExtenderCache:
         known.ended -= {each.kubelet_uid for each in known.bound.values()}
         for hold in known.holds:
             self._holdings.remove(hold)
-        counted = allocations_on(name, known.cards, known.bound.values(), known.ended)
-        known.holds, known.unplaced = counted.holds, counted.unplaced
+        known.holds, unknown = holds_on(name, known.cards, known.bound.values(), known.ended)
         for hold in known.holds:
             self._holdings.add(hold)
+        problem = known.problem
+        if unknown and not problem:
+            problem = f"which cards {', '.join(unknown)} has is not reported yet"
+        self._inventory.withhold(pool_name(name), problem)
 
     def _forget_if_empty(self, name: str) -> None:
         known = self._nodes[name]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from controller.allocator.packing.policy import BINPACK, Policy
-from controller.extender.cache import UNREPORTED, ExtenderCache
-from controller.extender.decide import filter_nodes, prioritize
+from controller.extender.cache import ExtenderCache
+from controller.extender.decide import UNREPORTED, filter_nodes, prioritize
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.claims.packing import Packing
 from dra_driver.model.devices.node_cards import NodeCard
