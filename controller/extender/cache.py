@@ -54,7 +54,7 @@ class ExtenderCache:
         self._holdings = AllocatedDevices()
         self._state = State(self._inventory, self._holdings, CLASSES, Selectors())
         self._nodes: dict[str, _Node] = {}
-        self._places: dict[str, str] = {}  # UID of a pod to its node
+        self._bound: dict[str, BoundPod] = {}  # by UID, as in their nodes
         self._assumed: set[str] = set()
         self._gone = Tombstones()
 
@@ -121,25 +121,21 @@ class ExtenderCache:
             self.put_pod(pod)
 
     def put_pod(self, pod: Object) -> None:
-        if not concerns_us(pod):
-            return
-        uid, node = uid_of(pod), pods.node_name(pod)
-        if not node:
+        if not concerns_us(pod) or not pods.node_name(pod):
             return
         if pods.is_done(pod):
-            self._end(uid, node, kubelet_uid(pod))
+            self._end(uid_of(pod), pods.node_name(pod), kubelet_uid(pod))
             return
         bound_pod = BoundPod.parse(pod)
         if bound_pod is not None:
-            self._assumed.discard(uid)
-            self._place(bound_pod, node)
+            self._place(bound_pod)
 
     def drop_pod(self, uid: str) -> None:
         """The pod was deleted."""
         self._gone.add(uid)
-        node = self._places.get(uid)
-        if node is not None:
-            self._end(uid, node, self._nodes[node].bound[uid].kubelet_uid)
+        bound_pod = self._bound.get(uid)
+        if bound_pod is not None:
+            self._end(uid, bound_pod.node, bound_pod.kubelet_uid)
 
     def cards_of_replicas(self, pod: Pod) -> Mapping[CardKey, int]:
         """The cards that other pods of the same workload are placed on, with how many are on each:
@@ -148,9 +144,8 @@ class ExtenderCache:
         if workload is None:
             return {}
         return Counter(
-            (pool_name(name), str(card))
-            for name, node in self._nodes.items()
-            for each in node.bound.values()
+            (pool_name(each.node), str(card))
+            for each in self._bound.values()
             if each.workload == workload and each.uid != uid_of(pod)
             for card in each.cards
         )
@@ -160,29 +155,28 @@ class ExtenderCache:
         nodes that an agent reports: the others are another device plugin's. No scheduler places
         static pods, so those are left out."""
         return {
-            each.uid: each.name
-            for node in self._nodes.values()
-            if node.published is not None
-            for each in node.bound.values()
+            uid: each.name
+            for uid, each in self._bound.items()
             if not each.cards and each.mirrored is None
+            if self._nodes[each.node].published is not None
         }
 
     def pods(self) -> frozenset[str]:
         """UIDs of the bound pods that hold devices."""
-        return frozenset(self._places.keys() - self._assumed)
+        return frozenset(self._bound.keys() - self._assumed)
 
     def has_pod(self, uid: str) -> bool:
         """Whether it is one of `pods`."""
-        return uid in self._places and uid not in self._assumed
+        return uid in self._bound and uid not in self._assumed
 
     def is_assumed(self, uid: str) -> bool:
         """Whether the pod counts as bound, and no watch event has confirmed it yet."""
         return uid in self._assumed
 
-    def assume(self, bound_pod: BoundPod, node: str) -> None:
-        """Count the pod as bound to the node until a watch event confirms it, or `forget`."""
+    def assume(self, bound_pod: BoundPod) -> None:
+        """Count the pod as bound until a watch event confirms it, or `forget`."""
+        self._place(bound_pod)
         self._assumed.add(bound_pod.uid)
-        self._place(bound_pod, node)
 
     def forget(self, uid: str) -> None:
         """The bind has failed. Does nothing for a pod that is bound."""
@@ -192,22 +186,24 @@ class ExtenderCache:
     @contextmanager
     def without(self, uid: str) -> Iterator[None]:
         """Within it the pod is not assumed: kube-scheduler may ask again for the same pod."""
-        node = self._places.get(uid) if uid in self._assumed else None
-        bound_pod = self._nodes[node].bound[uid] if node else None
+        bound_pod = self._bound[uid] if uid in self._assumed else None
         self.forget(uid)
         try:
             yield
         finally:
-            if bound_pod is not None and node is not None:
-                self.assume(bound_pod, node)
+            if bound_pod is not None:
+                self.assume(bound_pod)
 
-    def _place(self, bound_pod: BoundPod, node: str) -> None:
-        if self._places.get(bound_pod.uid, node) != node:
-            self._take_out(bound_pod.uid)
+    def _place(self, bound_pod: BoundPod) -> None:
+        uid, node = bound_pod.uid, bound_pod.node
+        before = self._bound.get(uid, bound_pod)
+        if before.node != node:
+            self._remove(uid)
+        self._assumed.discard(uid)
+        self._bound[uid] = bound_pod
         known = self._nodes.setdefault(node, _Node())
-        self._places[bound_pod.uid] = node
-        if known.bound.get(bound_pod.uid) != bound_pod:
-            known.bound[bound_pod.uid] = bound_pod
+        if known.bound.get(uid) != bound_pod:
+            known.bound[uid] = bound_pod
             self._count(node)
 
     def _end(self, uid: str, node: str, reported_uid: str) -> None:
@@ -220,14 +216,11 @@ class ExtenderCache:
 
     def _remove(self, uid: str) -> None:
         self._assumed.discard(uid)
-        if uid in self._places:
-            self._take_out(uid)
-
-    def _take_out(self, uid: str) -> None:
-        node = self._places.pop(uid)
-        del self._nodes[node].bound[uid]
-        self._count(node)
-        self._forget_if_empty(node)
+        bound_pod = self._bound.pop(uid, None)
+        if bound_pod is not None:
+            del self._nodes[bound_pod.node].bound[uid]
+            self._count(bound_pod.node)
+            self._forget_if_empty(bound_pod.node)
 
     def _count(self, name: str) -> None:
         known = self._nodes[name]

@@ -116,7 +116,8 @@ def place(
     given = [each.device.card for each in outcome.assignments[0]]
     cards = dict.fromkeys(PciAddress.parse(card[1]) for card in given if card is not None)
     name = f"{metadata['namespace']}/{metadata['name']}"
-    return BoundPod(uid_of(pod), name, request, tuple(cards), workload=pods.workload(pod))
+    workload = pods.workload(pod)
+    return BoundPod(uid_of(pod), name, node, request, tuple(cards), workload=workload)
 
 
 def _placer(cache: ExtenderCache, policy: Policy, nodes: Collection[str]) -> Placer:

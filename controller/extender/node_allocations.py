@@ -52,7 +52,7 @@ class StaticPod(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BoundPod:
-    """A pod that is bound to the node, or is being bound to it. `name` is ``namespace/name``;
+    """A pod that is bound to `node`, or is being bound to it. `name` is ``namespace/name``;
     `cards` are those that the extender chose, none where the pod was bound past it.
 
     No kubelet runs a mirror pod: it runs the pod that is `mirrored`. `workload` is the UID of what
@@ -61,6 +61,7 @@ class BoundPod:
 
     uid: str
     name: str
+    node: str
     request: LimitRequest
     cards: tuple[PciAddress, ...]
     mirrored: StaticPod | None = None
@@ -85,6 +86,7 @@ class BoundPod:
         return cls(
             uid=uid_of(pod),
             name=f"{metadata['namespace']}/{metadata['name']}",
+            node=pods.node_name(pod),
             request=request,
             cards=tuple(_addresses(text.split(","))) if text else (),
             mirrored=StaticPod.mirrored_by(pod),

@@ -188,7 +188,7 @@ def test_a_node_that_went_and_came_back_is_what_it_says_now() -> None:
 def test_what_is_assumed_ends_with_what_the_watch_tells() -> None:
     found = view(node("n", card(1)), node("m", card(1)))
     asking = pod("a", {SHARED: 4})
-    found.assume(placed(found, asking), "n")
+    found.assume(placed(found, asking))
     assert found.is_assumed("uid-a")
     assert found.pods() == frozenset()
     assert not found.has_pod("uid-a")
