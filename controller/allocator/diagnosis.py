@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from controller.allocator.claim_request import MOST_RESULTS, ClaimRequest, ExactRequest
 from controller.allocator.device_request import DeviceRequest, Shortfall
-from controller.allocator.nodes.node_set import NodeCounter, NodeSet, numbers
+from controller.allocator.nodes.node_set import NodeCounter, NodeSet, numbers, set_of_numbers
 from controller.allocator.nodes.signature import CardFit, CardSignature, Verdict
 from controller.allocator.state import SignatureIndex, State
 from dra_driver.model.claims.measures import CORES
@@ -110,9 +110,12 @@ def diagnose_nodes(
             parts = [each for part in parts for each in counter.split(part)]
     for part in filter(None, parts):
         yield part, _reasons(state, wanted, part & -part)
+    by_problem: defaultdict[str, list[int]] = defaultdict(list)
     for number in numbers(nodes & ~state.fleet.all_nodes):
-        problem = state.inventory.problem_on(state.numbers.name(number))
-        yield 1 << number, problem or _reasons(state, wanted, 1 << number)
+        by_problem[state.inventory.problem_on(state.numbers.name(number))].append(number)
+    for problem, its in by_problem.items():
+        part = set_of_numbers(its)
+        yield part, problem or _reasons(state, wanted, part & -part)
 
 
 def count_words(state: State, asked: DeviceRequest, nodes: NodeSet) -> Counter[str]:

@@ -62,12 +62,13 @@ def filter_nodes(
     except Refused as error:
         return Filtered((), dict.fromkeys(nodes, str(error)))
     with cache.without(uid_of(pod)):
-        placer = _placer(cache, policy, nodes)
-        fit = frozenset(cache.state().numbers.names(placer.serving(asked)))
-        others = [node for node in nodes if node not in fit]
+        offered = cache.state().numbers.set_of(nodes)
+        placer = Placer(cache, OfferedNodes(offered), policy)
+        others = offered & ~placer.serving(asked)
         unfit = _reasons(cache, placer, asked, request, others) if others else {}
     return Filtered(
-        tuple(node for node in nodes if node in fit), {node: unfit[node] for node in others}
+        tuple(node for node in nodes if node not in unfit),
+        {node: unfit[node] for node in nodes if node in unfit},
     )
 
 
@@ -110,7 +111,8 @@ def place(
         placer = _placer(cache, policy, [node])
         outcome = placer.place(asked)
         if isinstance(outcome, Unplaced):
-            reasons = _reasons(cache, placer, asked, request, [node])
+            its = cache.state().numbers.bit(node)
+            reasons = _reasons(cache, placer, asked, request, its)
             raise Refused(f"node {node}: {reasons[node]}")
     metadata = pod["metadata"]
     given = [each.device.card for each in outcome.assignments[0]]
@@ -129,11 +131,11 @@ def _reasons(
     placer: Placer,
     asked: PodClaims,
     request: LimitRequest,
-    nodes: Collection[str],
+    nodes: NodeSet,
 ) -> dict[str, str]:
     """Why each of the nodes cannot serve the pod."""
     state = cache.state()
-    reasons = placer.reasons(asked, state.numbers.set_of(nodes))
+    reasons = placer.reasons(asked, nodes)
     for node in reasons:
         if state.inventory.node_of(pool_name(node)) is None:
             reasons[node] = UNREPORTED
