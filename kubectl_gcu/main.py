@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TextIO
 
+from controller.allocator.inventory import Inventory
 from dra_driver.kube.api import Api
 from dra_driver.kube.client import connect
 from dra_driver.kube.http.kubeconfig import current_namespace
@@ -170,7 +171,8 @@ def _show_plan(
 def inventory(state: ClusterState) -> tuple[list[NodeView], list[str]]:
     """All nodes with GCUs, and a sentence for each thing that is not shown."""
     by_limits, unreadable = nodes_by_limits(state)
-    nodes = sorted([*nodes_by_claims(state), *by_limits], key=lambda each: each.name)
+    by_claims = nodes_by_claims(Inventory.of(state.slices, state.rules), state.claims, state.pods)
+    nodes = sorted([*by_claims, *by_limits], key=lambda each: each.name)
     return nodes, [*state.missing.values(), *unreadable]
 
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from controller.allocator.claim_request import MOST_RESULTS, ClaimRequest, ExactRequest
 from controller.allocator.device_request import DeviceRequest, Shortfall
-from controller.allocator.nodes.node_set import NodeCounter, NodeSet, numbers
+from controller.allocator.nodes.node_set import NodeCounter, NodeSet, numbers, set_of_numbers
 from controller.allocator.nodes.signature import CardFit, CardSignature, Feasibility
 from controller.allocator.state import SignatureIndex, State
 from dra_driver.model.claims.measures import CORES
@@ -88,20 +88,17 @@ def diagnose(state: State, wanted: Sequence[ClaimRequest], nodes: NodeSet, stopp
     """One sentence about all requests over all candidate `nodes`; `stopped` is empty unless the
     search came to its bound. If the decision's allowance ends, it is about those requests that were
     counted before."""
-    reasons: list[str] = []
-    try:
-        reasons.extend(_about_requests(state, wanted, nodes))
-    except AllowanceSpent:
-        reasons.append("to find out more would take too long")
-    reasons += [*state.inventory.problems.values(), stopped]
-    return "; ".join(filter(None, reasons))
+    problems = state.inventory.problems.values()
+    if problems and not len(state.fleet):
+        return "; ".join(problems)
+    return "; ".join(filter(None, (_reasons(state, wanted, nodes), *problems, stopped)))
 
 
 def diagnose_nodes(
     state: State, wanted: Sequence[ClaimRequest], nodes: NodeSet
 ) -> Iterator[tuple[NodeSet, str]]:
-    """What `diagnose` says about each of the nodes alone, with all nodes about which it says
-    that."""
+    """What `diagnose` says about each of the nodes alone, with all nodes about which it says that.
+    Of a node without devices it is the problem of its pool."""
     parts = [nodes & state.fleet.all_nodes]
     device_requests = [exact.device_request for each in wanted for exact in each.exact_requests()]
     for device_request in dict.fromkeys(device_requests):
@@ -111,8 +108,14 @@ def diagnose_nodes(
         for signatures in by_words.groups.values():
             counter = NodeCounter(n for each in signatures for n in state.fleet.with_cards[each])
             parts = [each for part in parts for each in counter.split(part)]
-    for part in filter(None, (*parts, nodes & ~state.fleet.all_nodes)):
-        yield part, diagnose(state, wanted, part & -part, "")
+    for part in filter(None, parts):
+        yield part, _reasons(state, wanted, part & -part)
+    by_problem: defaultdict[str, list[int]] = defaultdict(list)
+    for number in numbers(nodes & ~state.fleet.all_nodes):
+        by_problem[state.inventory.problem_on(state.numbers.name(number))].append(number)
+    for problem, its in by_problem.items():
+        part = set_of_numbers(its)
+        yield part, problem or _reasons(state, wanted, part & -part)
 
 
 def count_words(state: State, asked: DeviceRequest, nodes: NodeSet) -> Counter[str]:
@@ -120,10 +123,18 @@ def count_words(state: State, asked: DeviceRequest, nodes: NodeSet) -> Counter[s
     return _count(state, asked, nodes).words
 
 
+def _reasons(state: State, wanted: Sequence[ClaimRequest], nodes: NodeSet) -> str:
+    reasons: list[str] = []
+    try:
+        reasons.extend(_about_requests(state, wanted, nodes))
+    except AllowanceSpent:
+        reasons.append("to find out more would take too long")
+    return "; ".join(reasons)
+
+
 def _about_requests(state: State, wanted: Sequence[ClaimRequest], nodes: NodeSet) -> Iterator[str]:
     if not len(state.fleet):
-        if not state.inventory.problems:
-            yield f"no ResourceSlice of {DRIVER} is published"
+        yield f"no ResourceSlice of {DRIVER} is published"
         return
     if not nodes & state.fleet.all_nodes:
         yield (

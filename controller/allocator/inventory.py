@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from controller.allocator.device import Device, DeviceId
 from controller.allocator.taints import TaintRule
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.hidden_device import reveal_taints
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.names import DRIVER
@@ -23,8 +24,8 @@ _PREFIX: Final = f"{DRIVER}/"  # of a pool's name; the node's name follows
 @dataclass(frozen=True, slots=True)
 class Pool:
     """The devices of the newest generation, all of one `node`, in upstream's order: slices by name,
-    then as they are listed. A pool with a `problem`, in words, has none; a request for all devices
-    waits for it."""
+    then as they are listed. Those of a pool with a `problem`, in words, are given to nobody, and a
+    request for all devices waits for it; there may be others that are not known."""
 
     node: str
     devices: tuple[Device, ...] = ()
@@ -42,16 +43,26 @@ class Inventory:
         self._watchers: list[set[str]] = []
         self._slices: defaultdict[str, dict[str, Slice]] = defaultdict(dict)
         self._rules: dict[str, TaintRule] = {}
+        self._withheld: dict[str, str] = {}  # by pool, why
         self._changed: dict[str, Slice] = {}  # by pool, one of its slices
         self._pools: dict[str, Pool] = {}
         self._problems: dict[str, str] = {}
         self._by_node: defaultdict[str, set[str]] = defaultdict(set)
 
     @classmethod
-    def of(cls, slices: Iterable[Slice], *, for_scheduler: bool = False) -> Inventory:
+    def of(
+        cls,
+        slices: Iterable[Slice],
+        rules: Iterable[Object] = (),
+        *,
+        for_scheduler: bool = False,
+    ) -> Inventory:
+        """Of these slices and DeviceTaintRules."""
         found = cls(for_scheduler=for_scheduler)
         for each in slices:
             found.put(each)
+        for rule in rules:
+            found.set_rule(rule["metadata"]["name"], TaintRule.parse(rule))
         return found
 
     def put(self, each: Slice) -> None:
@@ -72,6 +83,13 @@ class Inventory:
             self._slices[pool].pop(each["metadata"]["name"], None)
             self._changed[pool] = each
 
+    def withhold(self, pool: str, problem: str) -> None:
+        """The pool has the `problem` from now on; empty for none."""
+        if problem != self._withheld.pop(pool, ""):
+            self._changed.update((pool, each) for each in self._slices.get(pool, {}).values())
+        if problem:
+            self._withheld[pool] = problem
+
     def set_rule(self, name: str, rule: TaintRule | None) -> None:
         """The DeviceTaintRule of that name is new or has changed; None if it is deleted, or selects
         no device of this driver."""
@@ -84,8 +102,8 @@ class Inventory:
                     self._changed.setdefault(pool, next(iter(slices.values())))
 
     def devices_of(self, node: str) -> tuple[Device, ...]:
-        """In the order of pools, slices and lists."""
-        pools = self._pools_of(node)
+        """Those of pools without a problem, in the order of pools, slices and lists."""
+        pools = [pool for pool in self._pools_of(node) if not pool.problem]
         return (
             pools[0].devices
             if len(pools) == 1
@@ -96,7 +114,7 @@ class Inventory:
         """The published device; None if there is none, or its pool has a problem."""
         self.refresh()
         pool = self._pools.get(wanted.pool)
-        devices = () if pool is None else pool.devices
+        devices = () if pool is None or pool.problem else pool.devices
         return next((device for device in devices if device.id == wanted), None)
 
     def problem_on(self, node: str) -> str:
@@ -108,6 +126,12 @@ class Inventory:
         self.refresh()
         found = self._pools.get(pool)
         return None if found is None else found.node
+
+    @property
+    def pools(self) -> Mapping[str, Pool]:
+        """By name, with those that have a problem."""
+        self.refresh()
+        return self._pools
 
     @property
     def problems(self) -> Mapping[str, str]:
@@ -137,6 +161,8 @@ class Inventory:
                 pool = Pool(node, problem=f"pool {name} cannot be read: see the controller's log")
                 with self._isolate(changed):
                     pool = _read(name, node, slices, self._rules)
+                if withheld := self._withheld.get(name):
+                    pool = replace(pool, problem=withheld)
                 self._pools[name] = pool
                 self._by_node[node].add(name)
                 if pool.problem:
@@ -154,12 +180,14 @@ class Inventory:
 def _read(name: str, node: str, slices: Sequence[Slice], rules: Mapping[str, TaintRule]) -> Pool:
     """From all known slices of the pool, at least one."""
     selecting = [rules[each] for each in sorted(rules) if rules[each].selects(name)]
+    newest = max(each["spec"]["pool"]["generation"] for each in slices)
+    current = [each for each in slices if each["spec"]["pool"]["generation"] == newest]
+    current.sort(key=lambda each: str(each["metadata"]["name"]))
+    problem = _problem(name, node, current)
     try:
-        current = _newest(name, slices)
-        _check_node(name, node, current)
-        return Pool(node, _devices(name, current, selecting))
+        return Pool(node, _devices(name, current, selecting), problem)
     except InvalidValue as error:
-        return Pool(node, problem=str(error))
+        return Pool(node, problem=problem or str(error))
 
 
 def _node_of(name: str, slices: Sequence[Slice]) -> str:
@@ -168,26 +196,19 @@ def _node_of(name: str, slices: Sequence[Slice]) -> str:
     return next(filter(None, named), None) or name.removeprefix(_PREFIX)
 
 
-def _newest(name: str, slices: Sequence[Slice]) -> list[Slice]:
-    newest = max(each["spec"]["pool"]["generation"] for each in slices)
-    current = [each for each in slices if each["spec"]["pool"]["generation"] == newest]
-    current.sort(key=lambda each: str(each["metadata"]["name"]))
-    wanted = current[0]["spec"]["pool"]["resourceSliceCount"]
-    if len(current) != wanted:
-        raise InvalidValue(
-            f"pool {name} is incomplete: {len(current)} of {wanted} slices of generation {newest}"
-        )
-    return current
-
-
-def _check_node(name: str, node: str, slices: Iterable[Slice]) -> None:
-    for spec in (each["spec"] for each in slices):
+def _problem(name: str, node: str, slices: Sequence[Slice]) -> str:
+    """Why the devices of these slices, which are all of the newest generation, are not given."""
+    pool = slices[0]["spec"]["pool"]
+    wanted, newest = pool["resourceSliceCount"], pool["generation"]
+    if len(slices) != wanted:
+        return f"pool {name} is incomplete: {len(slices)} of {wanted} slices of generation {newest}"
+    for each in slices:
+        spec = each["spec"]
         if spec.get("allNodes") or spec.get("perDeviceNodeSelection"):
-            raise InvalidValue(
-                f"pool {name} has devices of several nodes, which only kube-scheduler allocates"
-            )
+            return f"pool {name} has devices of several nodes, which only kube-scheduler allocates"
         if spec.get("nodeName", node) != node:
-            raise InvalidValue(f"pool {name} is invalid: it has slices of several nodes")
+            return f"pool {name} is invalid: it has slices of several nodes"
+    return ""
 
 
 def _devices(pool: str, slices: Sequence[Slice], rules: Sequence[TaintRule]) -> tuple[Device, ...]:

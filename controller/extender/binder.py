@@ -107,7 +107,7 @@ class Binder:
             return {}
         with self._lock:
             bound_pod = place(self._cache, self._policy, pod, request, call.node)
-            self._cache.assume(bound_pod, call.node)
+            self._cache.assume(bound_pod)
             self._uncertain[call.uid] = uncertain
             cards = self._cache.cards(call.node)
         return dict(describe(bound_pod, cards, self._now_ns()))

@@ -21,7 +21,7 @@ from controller.cache.keys import uid_of
 from controller.extender.claim_for_limits import CLASSES
 from controller.extender.devices import slice_of
 from controller.extender.limit_request import concerns_us
-from controller.extender.node_allocations import BoundPod, allocations_on, kubelet_uid
+from controller.extender.node_allocations import BoundPod, holds_on, kubelet_uid
 from dra_driver.asks.limits import Pod
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.card_kind import CardKind
@@ -30,24 +30,20 @@ from dra_driver.model.errors import InvalidValue
 from dra_driver.model.names import ANNOTATION_CARDS, pool_name
 from dra_driver.selector.selector import Selectors
 
-UNREPORTED = "the node's agent has not reported its cards"
-
 
 @dataclass(slots=True)
 class _Node:
-    """`published` is the text of the annotation. `problem` is why the cards are unknown. `unplaced`
-    names the pods whose cards are unknown. `ended` are UIDs of ended pods, as the agent has
-    them."""
+    """`published` is the text of the annotation, `problem` why it cannot be read. `ended` are UIDs
+    of ended pods, as the agent has them."""
 
     published: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     cards: tuple[NodeCard, ...] = ()
     kinds: frozenset[CardKind] = frozenset()
-    problem: str = UNREPORTED
+    problem: str = ""
     bound: dict[str, BoundPod] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
-    holds: tuple[DeviceAllocation, ...] = ()
-    unplaced: tuple[str, ...] = ()
+    holds: list[DeviceAllocation] = field(default_factory=list)
 
 
 class ExtenderCache:
@@ -58,15 +54,15 @@ class ExtenderCache:
         self._holdings = AllocatedDevices()
         self._state = State(self._inventory, self._holdings, CLASSES, Selectors())
         self._nodes: dict[str, _Node] = {}
-        self._places: dict[str, str] = {}  # UID of a pod to its node
+        self._bound: dict[str, BoundPod] = {}  # by UID, as in their nodes
         self._assumed: set[str] = set()
         self._gone = Tombstones()
-        self._version = 0
 
     @property
     def version(self) -> int:
-        """Changes whenever what is allocated or published may have changed."""
-        return self._version
+        """Changes whenever other pods may fit."""
+        self._state.refresh()
+        return self._state.fleet.generation
 
     def state(self) -> State:
         """What the allocator decides on: one object, which changes with the cluster."""
@@ -91,15 +87,6 @@ class ExtenderCache:
         kinds = [node.kinds for node in self._nodes.values() if wanted <= node.labels.items()]
         return frozenset().union(*kinds)
 
-    def problem(self, node: str) -> str:
-        """Why no card of the node can be allocated, whatever is free; empty where one can."""
-        known = self._nodes.get(node)
-        if known is None or known.problem:
-            return known.problem if known else UNREPORTED
-        if known.unplaced:
-            return f"which cards {', '.join(known.unplaced)} has is not reported yet"
-        return ""
-
     def put_node(self, node: Object) -> None:
         name = node["metadata"]["name"]
         text = (node["metadata"].get("annotations") or {}).get(ANNOTATION_CARDS)
@@ -107,25 +94,24 @@ class ExtenderCache:
         known.labels = node["metadata"].get("labels") or {}
         if text == known.published:
             return
-        known.published = text
-        known.cards, known.problem = (), UNREPORTED
+        known.published, known.cards, known.problem = text, (), ""
         published = slice_of(name, ())
-        if text is not None:
+        if text is None:
+            self._inventory.remove(published)
+        else:
             try:
-                known.cards = parse_cards(text)
-                published = slice_of(name, known.cards)
-                known.problem = ""
+                cards = parse_cards(text)
+                published, known.cards = slice_of(name, cards), cards
             except InvalidValue as error:
-                known.cards, known.problem = (), str(error)
+                known.problem = str(error)
+            self._inventory.put(published)
         known.kinds = frozenset(map(CardKind.of, known.cards))
-        self._inventory.put(published)
         self._count(name)
 
     def drop_node(self, name: str) -> None:
         known = self._nodes.get(name)
         if known is not None:
             self.put_node({"metadata": {"name": name}})
-            self._inventory.remove(slice_of(name, ()))
             self._forget_if_empty(name)
 
     def learn_pod(self, pod: Object) -> None:
@@ -135,25 +121,21 @@ class ExtenderCache:
             self.put_pod(pod)
 
     def put_pod(self, pod: Object) -> None:
-        if not concerns_us(pod):
-            return
-        uid, node = uid_of(pod), pods.node_name(pod)
-        if not node:
+        if not concerns_us(pod) or not pods.node_name(pod):
             return
         if pods.is_done(pod):
-            self._end(uid, node, kubelet_uid(pod))
+            self._end(uid_of(pod), pods.node_name(pod), kubelet_uid(pod))
             return
         bound_pod = BoundPod.parse(pod)
         if bound_pod is not None:
-            self._assumed.discard(uid)
-            self._place(bound_pod, node)
+            self._place(bound_pod)
 
     def drop_pod(self, uid: str) -> None:
         """The pod was deleted."""
         self._gone.add(uid)
-        node = self._places.get(uid)
-        if node is not None:
-            self._end(uid, node, self._nodes[node].bound[uid].kubelet_uid)
+        bound_pod = self._bound.get(uid)
+        if bound_pod is not None:
+            self._end(uid, bound_pod.node, bound_pod.kubelet_uid)
 
     def cards_of_replicas(self, pod: Pod) -> Mapping[CardKey, int]:
         """The cards that other pods of the same workload are placed on, with how many are on each:
@@ -162,9 +144,8 @@ class ExtenderCache:
         if workload is None:
             return {}
         return Counter(
-            (pool_name(name), str(card))
-            for name, node in self._nodes.items()
-            for each in node.bound.values()
+            (pool_name(each.node), str(card))
+            for each in self._bound.values()
             if each.workload == workload and each.uid != uid_of(pod)
             for card in each.cards
         )
@@ -174,29 +155,28 @@ class ExtenderCache:
         nodes that an agent reports: the others are another device plugin's. No scheduler places
         static pods, so those are left out."""
         return {
-            each.uid: each.name
-            for node in self._nodes.values()
-            if node.published is not None
-            for each in node.bound.values()
+            uid: each.name
+            for uid, each in self._bound.items()
             if not each.cards and each.mirrored is None
+            if self._nodes[each.node].published is not None
         }
 
     def pods(self) -> frozenset[str]:
         """UIDs of the bound pods that hold devices."""
-        return frozenset(self._places.keys() - self._assumed)
+        return frozenset(self._bound.keys() - self._assumed)
 
     def has_pod(self, uid: str) -> bool:
         """Whether it is one of `pods`."""
-        return uid in self._places and uid not in self._assumed
+        return uid in self._bound and uid not in self._assumed
 
     def is_assumed(self, uid: str) -> bool:
         """Whether the pod counts as bound, and no watch event has confirmed it yet."""
         return uid in self._assumed
 
-    def assume(self, bound_pod: BoundPod, node: str) -> None:
-        """Count the pod as bound to the node until a watch event confirms it, or `forget`."""
+    def assume(self, bound_pod: BoundPod) -> None:
+        """Count the pod as bound until a watch event confirms it, or `forget`."""
+        self._place(bound_pod)
         self._assumed.add(bound_pod.uid)
-        self._place(bound_pod, node)
 
     def forget(self, uid: str) -> None:
         """The bind has failed. Does nothing for a pod that is bound."""
@@ -206,22 +186,24 @@ class ExtenderCache:
     @contextmanager
     def without(self, uid: str) -> Iterator[None]:
         """Within it the pod is not assumed: kube-scheduler may ask again for the same pod."""
-        node = self._places.get(uid) if uid in self._assumed else None
-        bound_pod = self._nodes[node].bound[uid] if node else None
+        bound_pod = self._bound[uid] if uid in self._assumed else None
         self.forget(uid)
         try:
             yield
         finally:
-            if bound_pod is not None and node is not None:
-                self.assume(bound_pod, node)
+            if bound_pod is not None:
+                self.assume(bound_pod)
 
-    def _place(self, bound_pod: BoundPod, node: str) -> None:
-        if self._places.get(bound_pod.uid, node) != node:
-            self._take_out(bound_pod.uid)
+    def _place(self, bound_pod: BoundPod) -> None:
+        uid, node = bound_pod.uid, bound_pod.node
+        before = self._bound.get(uid, bound_pod)
+        if before.node != node:
+            self._remove(uid)
+        self._assumed.discard(uid)
+        self._bound[uid] = bound_pod
         known = self._nodes.setdefault(node, _Node())
-        self._places[bound_pod.uid] = node
-        if known.bound.get(bound_pod.uid) != bound_pod:
-            known.bound[bound_pod.uid] = bound_pod
+        if known.bound.get(uid) != bound_pod:
+            known.bound[uid] = bound_pod
             self._count(node)
 
     def _end(self, uid: str, node: str, reported_uid: str) -> None:
@@ -234,18 +216,14 @@ class ExtenderCache:
 
     def _remove(self, uid: str) -> None:
         self._assumed.discard(uid)
-        if uid in self._places:
-            self._take_out(uid)
-
-    def _take_out(self, uid: str) -> None:
-        node = self._places.pop(uid)
-        del self._nodes[node].bound[uid]
-        self._count(node)
-        self._forget_if_empty(node)
+        bound_pod = self._bound.pop(uid, None)
+        if bound_pod is not None:
+            del self._nodes[bound_pod.node].bound[uid]
+            self._count(bound_pod.node)
+            self._forget_if_empty(bound_pod.node)
 
     def _count(self, name: str) -> None:
         known = self._nodes[name]
-        self._version += 1
         # An agent reports an ended pod until it has released the devices.
         known.ended &= {each.pod for card in known.cards for each in card.held}
         # A pod that is here has not ended: the mirror pod that ended was another one of the same
@@ -253,10 +231,13 @@ class ExtenderCache:
         known.ended -= {each.kubelet_uid for each in known.bound.values()}
         for hold in known.holds:
             self._holdings.remove(hold)
-        counted = allocations_on(name, known.cards, known.bound.values(), known.ended)
-        known.holds, known.unplaced = counted.holds, counted.unplaced
+        known.holds, unknown = holds_on(name, known.cards, known.bound.values(), known.ended)
         for hold in known.holds:
             self._holdings.add(hold)
+        problem = known.problem
+        if unknown and not problem:
+            problem = f"which cards {', '.join(unknown)} has is not reported yet"
+        self._inventory.withhold(pool_name(name), problem)
 
     def _forget_if_empty(self, name: str) -> None:
         known = self._nodes[name]

@@ -17,13 +17,16 @@ from controller.extender.node_allocations import BoundPod
 from controller.filter.node_filter import FeasibleNodes
 from controller.placer.outcome import Unplaced
 from controller.placer.placer import Placer
+from controller.placer.pod_claims import PodClaims
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.node_cards import NodeCard
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
+from dra_driver.model.names import pool_name
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import profile_size
 
+UNREPORTED: Final = "the node's agent has not reported its cards"
 _HIGHEST: Final = 10  # extender/v1, MaxExtenderPriority
 
 
@@ -37,20 +40,12 @@ class Filtered:
 
 @dataclass(frozen=True, slots=True)
 class OfferedNodes:
-    """The nodes that kube-scheduler asks about, and `problems`: why the cards of others of them are
-    unknown."""
+    """The nodes that kube-scheduler asks about: it has applied the constraints of the pod and of
+    its volumes."""
 
     feasible: NodeSet
-    problems: Mapping[str, str]
-
-    @classmethod
-    def of(cls, cache: ExtenderCache, nodes: Collection[str]) -> OfferedNodes:
-        problems = {node: problem for node in nodes if (problem := cache.problem(node))}
-        judged = [node for node in nodes if node not in problems] if problems else nodes
-        return cls(cache.state().numbers.set_of(judged), problems)
 
     def feasible_nodes(self, *_: object) -> FeasibleNodes:
-        """kube-scheduler has applied the constraints of the pod and of its volumes."""
         return FeasibleNodes(self.feasible, 0, "")
 
 
@@ -67,15 +62,10 @@ def filter_nodes(
     except Refused as error:
         return Filtered((), dict.fromkeys(nodes, str(error)))
     with cache.without(uid_of(pod)):
-        offered = OfferedNodes.of(cache, nodes)
-        placer = Placer(cache, offered, policy)
-        others = offered.feasible & ~placer.serving(asked)
-        if not others and not offered.problems:
-            return Filtered(tuple(nodes), {})
-        unfit = {**offered.problems, **placer.reasons(asked, others)}
-        if request.mode is Mode.DRS:
-            for node in cache.state().numbers.names(others):
-                unfit[node] = _of_sizes(cache, request, node) or unfit[node]
+        offered = cache.state().numbers.set_of(nodes)
+        placer = Placer(cache, OfferedNodes(offered), policy)
+        others = offered & ~placer.serving(asked)
+        unfit = _reasons(cache, placer, asked, request, others) if others else {}
     return Filtered(
         tuple(node for node in nodes if node not in unfit),
         {node: unfit[node] for node in nodes if node in unfit},
@@ -91,7 +81,7 @@ def fits(cache: ExtenderCache, policy: Policy, pod: Object, nodes: Collection[st
         return False
     if asked is None:
         return bool(nodes)
-    return bool(Placer(cache, OfferedNodes.of(cache, nodes), policy).serving(asked))
+    return bool(_placer(cache, policy, nodes).serving(asked))
 
 
 def prioritize(
@@ -106,7 +96,7 @@ def prioritize(
     if asked is None:
         return dict.fromkeys(nodes, 0)
     with cache.without(uid_of(pod)):
-        best = Placer(cache, OfferedNodes.of(cache, nodes), policy).rank(asked)
+        best = _placer(cache, policy, nodes).rank(asked)
     scores = {node: max(0, _HIGHEST - place) for place, node in enumerate(best)}
     return {node: scores.get(node, 0) for node in nodes}
 
@@ -116,19 +106,42 @@ def place(
 ) -> BoundPod:
     """The pod with the cards that it gets on `node`. Raises Refused with the reason where the node
     cannot serve it."""
+    asked = claims_of(pod, request)
     with cache.without(uid_of(pod)):
-        offered = OfferedNodes.of(cache, [node])
-        if offered.problems:
-            raise Refused(f"node {node}: {offered.problems[node]}")
-        outcome = Placer(cache, offered, policy).place(claims_of(pod, request))
+        placer = _placer(cache, policy, [node])
+        outcome = placer.place(asked)
         if isinstance(outcome, Unplaced):
-            of_sizes = _of_sizes(cache, request, node) if request.mode is Mode.DRS else ""
-            raise Refused(f"node {node}: {of_sizes or outcome.explain()}")
+            its = cache.state().numbers.bit(node)
+            reasons = _reasons(cache, placer, asked, request, its)
+            raise Refused(f"node {node}: {reasons[node]}")
     metadata = pod["metadata"]
     given = [each.device.card for each in outcome.assignments[0]]
     cards = dict.fromkeys(PciAddress.parse(card[1]) for card in given if card is not None)
     name = f"{metadata['namespace']}/{metadata['name']}"
-    return BoundPod(uid_of(pod), name, request, tuple(cards), workload=pods.workload(pod))
+    workload = pods.workload(pod)
+    return BoundPod(uid_of(pod), name, node, request, tuple(cards), workload=workload)
+
+
+def _placer(cache: ExtenderCache, policy: Policy, nodes: Collection[str]) -> Placer:
+    return Placer(cache, OfferedNodes(cache.state().numbers.set_of(nodes)), policy)
+
+
+def _reasons(
+    cache: ExtenderCache,
+    placer: Placer,
+    asked: PodClaims,
+    request: LimitRequest,
+    nodes: NodeSet,
+) -> dict[str, str]:
+    """Why each of the nodes cannot serve the pod."""
+    state = cache.state()
+    reasons = placer.reasons(asked, nodes)
+    for node in reasons:
+        if state.inventory.node_of(pool_name(node)) is None:
+            reasons[node] = UNREPORTED
+        elif request.mode is Mode.DRS and not state.inventory.problem_on(node):
+            reasons[node] = _of_sizes(cache, request, node) or reasons[node]
+    return reasons
 
 
 def _of_sizes(cache: ExtenderCache, request: LimitRequest, node: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -52,7 +52,7 @@ class StaticPod(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BoundPod:
-    """A pod that is bound to the node, or is being bound to it. `name` is ``namespace/name``;
+    """A pod that is bound to `node`, or is being bound to it. `name` is ``namespace/name``;
     `cards` are those that the extender chose, none where the pod was bound past it.
 
     No kubelet runs a mirror pod: it runs the pod that is `mirrored`. `workload` is the UID of what
@@ -61,6 +61,7 @@ class BoundPod:
 
     uid: str
     name: str
+    node: str
     request: LimitRequest
     cards: tuple[PciAddress, ...]
     mirrored: StaticPod | None = None
@@ -85,6 +86,7 @@ class BoundPod:
         return cls(
             uid=uid_of(pod),
             name=f"{metadata['namespace']}/{metadata['name']}",
+            node=pods.node_name(pod),
             request=request,
             cards=tuple(_addresses(text.split(","))) if text else (),
             mirrored=StaticPod.mirrored_by(pod),
@@ -92,26 +94,18 @@ class BoundPod:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class NodeAllocations:
-    """`unplaced` names the pods that hold devices of unknown cards."""
-
-    holds: tuple[DeviceAllocation, ...]
-    unplaced: tuple[str, ...]
-
-
-def allocations_on(
-    node: str, cards: Iterable[NodeCard], bound: Iterable[BoundPod], ended: Collection[str]
-) -> NodeAllocations:
-    """All that is allocated on the node. `ended` are UIDs of pods that hold nothing any more."""
-    cards = tuple(cards)
+def holds_on(
+    node: str, cards: Sequence[NodeCard], bound: Iterable[BoundPod], ended: Collection[str]
+) -> tuple[list[DeviceAllocation], list[str]]:
+    """All that is held on the node, and the names of pods that hold something of unknown cards.
+    `ended` are UIDs of pods that hold nothing any more."""
     holds = [hold for card in cards for hold in _reported_allocations(node, card, ended)]
     reported, unowned = _owners(cards, ended)
     taken = {card.address for card in cards if card.mode is Mode.WHOLE}
     free_amounts = {
         (card.address, mode): _free_amount(card, mode, ended) for card in cards for mode in Mode
     }
-    unplaced = []
+    unknown = []
     for bound_pod in bound:
         if bound_pod.mirrored is not None:
             continue  # the static pod's devices are reported; anyone can make a mirror pod of none
@@ -119,10 +113,10 @@ def allocations_on(
         rest = _rest(bound_pod, its, unowned)
         missing = _unreported(node, bound_pod, rest, its, taken=taken, free_amounts=free_amounts)
         if missing is None:
-            unplaced.append(bound_pod.name)
+            unknown.append(bound_pod.name)
         else:
             holds += missing
-    return NodeAllocations(tuple(holds), tuple(sorted(unplaced)))
+    return holds, sorted(unknown)
 
 
 def _reported_allocations(

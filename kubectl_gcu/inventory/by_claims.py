@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
-from controller.allocator.taints import Taint, TaintRule, untolerated
+from controller.allocator.device import Device
+from controller.allocator.inventory import Inventory
+from controller.allocator.taints import Taint, untolerated
 from dra_driver.model.claims.amounts import CAPACITY_OF_MODE, requested_amount
 from dra_driver.model.claims.claim import Object, Result, claim_names, reserved_for, results
 from dra_driver.model.devices.device import parse_device_name
-from dra_driver.model.devices.hidden_device import reveal
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import (
@@ -24,7 +26,6 @@ from dra_driver.model.names import (
     TAINT_ALLOCATED_BY,
 )
 from dra_driver.model.pci import PciAddress
-from kubectl_gcu.cluster.state import ClusterState
 from kubectl_gcu.inventory.views import CardView, Holder, HoldingPod, NodeView, ServedBy
 
 NOT_PUBLISHED: Final = "not published"
@@ -36,90 +37,69 @@ BY_RULE: Final = " by DeviceTaintRule "
 _Cards = dict[PciAddress, CardView]
 
 
-def nodes_by_claims(state: ClusterState) -> list[NodeView]:
+def nodes_by_claims(
+    inventory: Inventory, claims: Iterable[Object], pods: Iterable[Object]
+) -> list[NodeView]:
     """Sorted by name. A card that is held and not published any more is there, too."""
-    pools = _pools(state.slices, [*filter(None, map(TaintRule.parse, state.rules))])
-    pods = {each["metadata"]["uid"]: each for each in state.pods}
-    for claim in state.claims:
+    pools = inventory.pools.items()
+    cards = defaultdict(dict, {name: _published(pool.devices) for name, pool in pools})
+    known = {each["metadata"]["uid"]: each for each in pods}
+    for claim in claims:
         for result in results(claim):
-            _add_holder(pools[result.pool], claim, result, pods)
-    names = {each["spec"]["pool"]["name"]: _node_of(each) for each in state.slices}
-    return sorted(
-        (
-            NodeView(
-                names.get(pool, pool.removeprefix(f"{DRIVER}/")),
-                ServedBy.CLAIMS,
-                tuple(cards[address] for address in sorted(cards)),
-            )
-            for pool, cards in pools.items()
-            if cards
-        ),
-        key=lambda node: node.name,
-    )
+            _add_holder(cards[result.pool], claim, result, known)
+    views = [
+        NodeView(
+            inventory.node_of(pool) or pool.removeprefix(f"{DRIVER}/"),
+            ServedBy.CLAIMS,
+            tuple(its[address] for address in sorted(its)),
+        )
+        for pool, its in cards.items()
+        if its
+    ]
+    return sorted(views, key=lambda node: node.name)
 
 
-def _pools(slices: Iterable[Object], rules: Iterable[TaintRule]) -> defaultdict[str, _Cards]:
-    """By pool the cards of its newest generation."""
-    pools: defaultdict[str, _Cards] = defaultdict(dict)
-    generations: defaultdict[str, int] = defaultdict(int)
-    for spec in sorted((each["spec"] for each in slices), key=_generation):
-        pool = spec["pool"]
-        if pool["generation"] > generations[pool["name"]]:
-            generations[pool["name"]] = pool["generation"]
-            pools[pool["name"]] = {}
-        hidden = not spec.get("nodeName")
-        for device in spec.get("devices") or ():
-            taints = [rule.taint for rule in rules if rule.selects(pool["name"], device["name"])]
-            _add_device(pools[pool["name"]], reveal(device) if hidden else device, taints)
-    return pools
+def _published(devices: Iterable[Device]) -> _Cards:
+    """The cards of a pool's devices."""
+    cards: defaultdict[PciAddress, list[Device]] = defaultdict(list)
+    for device in devices:
+        with suppress(InvalidValue):  # of somebody else, which the controller reports
+            cards[parse_device_name(device.id.name)[1]].append(device)
+    return {address: _card(address, its) for address, its in cards.items()}
 
 
-def _generation(spec: Mapping[str, Any]) -> int:
-    return int(spec["pool"]["generation"])
-
-
-def _node_of(resource_slice: Object) -> str:
-    """A hidden slice names its node as its owner."""
-    owners = resource_slice["metadata"].get("ownerReferences") or ()
-    owner = next((str(it["name"]) for it in owners if it["kind"] == "Node"), "")
-    spec = resource_slice["spec"]
-    return str(spec.get("nodeName") or owner or spec["pool"]["name"])
-
-
-def _add_device(cards: _Cards, device: Mapping[str, Any], by_rules: Iterable[Taint]) -> None:
-    try:
-        _, address = parse_device_name(device["name"])
-    except InvalidValue:
-        return  # of somebody else who publishes as this driver; the controller reports it
-    card = cards.get(address, CardView(address))
-    attributes = device.get("attributes") or {}
-    capacity = {name: each["value"] for name, each in (device.get("capacity") or {}).items()}
+def _card(address: PciAddress, devices: Sequence[Device]) -> CardView:
+    capacity = {
+        name: each.total.units for device in devices for name, each in device.kind.capacity.items()
+    }
     problems = {
-        _problem(each["key"], each.get("value", ""))
-        for each in device.get("taints") or ()
-        if each["key"] != TAINT_ALLOCATED_BY
+        _problem(taint)
+        for device in devices
+        for taint in device.kind.taints
+        if (untolerated([taint], ()) if taint.rule else taint.key != TAINT_ALLOCATED_BY)
     }
-    problems |= {
-        f"{_problem(each.key, each.value)}{BY_RULE}{each.rule}"
-        for each in untolerated(by_rules, ())
-    }
-    cards[address] = replace(
-        card,
-        model=_text(attributes, ATTR_MODEL) or card.model,
-        uuid=_text(attributes, ATTR_UUID) or card.uuid,
-        memory_mib=attributes.get(ATTR_MEMORY_MIB, {}).get("int", card.memory_mib),
-        slices=int(capacity.get(CAPACITY_SLICES, card.slices)),
-        size=int(capacity.get(CAPACITY_SIZE, card.size)),
-        problems=tuple(sorted({*card.problems, *problems})),
+    memory = _text(devices, ATTR_MEMORY_MIB)
+    return CardView(
+        address,
+        model=_text(devices, ATTR_MODEL),
+        uuid=_text(devices, ATTR_UUID),
+        memory_mib=int(memory) if memory.isdecimal() else None,
+        slices=capacity.get(CAPACITY_SLICES, 0),
+        size=capacity.get(CAPACITY_SIZE, 0),
+        problems=tuple(sorted(problems)),
     )
 
 
-def _problem(key: str, value: str) -> str:
-    return key.rpartition("/")[2] + (f": {value}" if value else "")
+def _problem(taint: Taint) -> str:
+    value = f": {taint.value}" if taint.value else ""
+    rule = f"{BY_RULE}{taint.rule}" if taint.rule else ""
+    return f"{taint.key.rpartition('/')[2]}{value}{rule}"
 
 
-def _text(attributes: Mapping[str, Any], name: str) -> str:
-    return str(attributes.get(name, {}).get("string", ""))
+def _text(devices: Iterable[Device], name: str) -> str:
+    """The first value of that attribute; empty if no device has one."""
+    values = (device.attribute(name) for device in devices)
+    return next((str(value) for each in values if each for value in each.values), "")
 
 
 def _add_holder(cards: _Cards, claim: Object, result: Result, pods: Mapping[str, Object]) -> None:

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Final
 
 from controller.allocator.diagnosis import count_words
+from controller.allocator.inventory import Inventory
 from controller.allocator.nodes.node_set import NodeSet
 from controller.allocator.ownership import is_ours
 from controller.allocator.packing.policy import BINPACK, SchedulerPolicy
@@ -197,6 +198,11 @@ class LiveAllocator:
         except (Refused, InvalidValue):
             return False
         return isinstance(outcome, Placed) or outcome.was_stopped
+
+    @property
+    def inventory(self) -> Inventory:
+        """What is published."""
+        return self._cache.state().inventory
 
     def claims(self) -> tuple[Object, ...]:
         """All claims, with those that were placed."""

@@ -12,17 +12,13 @@ from dra_driver.asks.claims import claim_of
 from dra_driver.asks.templates import template_for
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import (
-    DEVICE_TAINT_RULES,
-    NODES,
     PODS,
     RESOURCE_CLAIMS,
-    RESOURCE_SLICES,
     Resource,
 )
 from dra_driver.model.claims.claim import Object, results
 from dra_driver.model.errors import InvalidValue, Refused
 from kubectl_gcu.cluster.manifest import Manifest, malformed
-from kubectl_gcu.cluster.state import ClusterState
 from kubectl_gcu.inventory.by_claims import nodes_by_claims
 from kubectl_gcu.inventory.views import NodeView
 from kubectl_gcu.scheduling.decision import LiveAllocator
@@ -89,15 +85,8 @@ class Planner:
 
     def left(self) -> list[NodeView]:
         """The cards with all that was placed."""
-        claims, pods = self._allocator.claims(), self._objects[PODS]
-        state = ClusterState(
-            self._objects[RESOURCE_SLICES],
-            claims,
-            self._objects[NODES],
-            pods,
-            rules=self._objects.get(DEVICE_TAINT_RULES, ()),
-        )
-        return nodes_by_claims(state)
+        allocator = self._allocator
+        return nodes_by_claims(allocator.inventory, allocator.claims(), self._objects[PODS])
 
     def _place(self, pod: Object) -> PlannedPod:
         metadata = pod["metadata"]

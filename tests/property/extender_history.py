@@ -106,7 +106,7 @@ class History:
         asked = parse_limits(obj)
         assert asked is not None
         tenant = place(self._view, Policy(), obj, asked, node)
-        self._view.assume(tenant, node)
+        self._view.assume(tenant)
         self._pods[tenant.uid] = RealPod(obj, asked, node, tenant.cards)
         self.bound += 1
 

@@ -87,6 +87,20 @@ def test_slices_are_learnt_one_by_one() -> None:
     assert inventory.node_of("gcu.enflame.com/a") is None
 
 
+def test_a_pool_that_is_withheld_has_that_problem_and_no_devices() -> None:
+    inventory = Inventory()
+    inventory.withhold("gcu.enflame.com/a", "a pod has one of them")
+    inventory.put(resource_slice("a", cards(2)))
+    inventory.put(resource_slice("b", cards(1)))
+    assert inventory.problems == {"gcu.enflame.com/a": "a pod has one of them"}
+    assert [len(inventory.devices_of(node)) for node in "ab"] == [0, 1]
+    inventory.put(resource_slice("a", cards(3)))
+    assert len(inventory.devices_of("a")) == 0
+    inventory.withhold("gcu.enflame.com/a", "")
+    assert not inventory.problems
+    assert len(inventory.devices_of("a")) == 3
+
+
 def test_a_pool_that_grows_is_noticed() -> None:
     found = state(pool("a", cards(1)), selectors=SELECTORS)
     wanted = [parse_claim(claim("c", [request(count=2)]), found.classes)]

@@ -104,6 +104,11 @@ def placed(
     return place(found, policy, asking, asked, on)
 
 
+def problem(found: ExtenderCache, on: str) -> str:
+    """Why the node takes no pod that requests a slice; empty if it takes one."""
+    return filter_nodes(found, BINPACK, pod("probe", {SHARED: 1}), [on]).unfit.get(on, "")
+
+
 def slices_left(found: ExtenderCache, on: str = "n") -> int:
     """The most slices that one more pod can have on the node."""
     fitting = [

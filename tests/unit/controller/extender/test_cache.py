@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from controller.allocator.packing.policy import Policy
-from controller.extender.cache import UNREPORTED, ExtenderCache
-from controller.extender.decide import filter_nodes
+from controller.extender.cache import ExtenderCache
+from controller.extender.decide import UNREPORTED, filter_nodes
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.card_kind import CardKind
 from dra_driver.model.devices.node_cards import Hold, NodeCard
@@ -25,6 +25,7 @@ from tests.unit.controller.extender.build import (
     node,
     placed,
     pod,
+    problem,
     slices_left,
     view,
 )
@@ -87,10 +88,10 @@ def test_what_is_held_beside_a_pod(reported: NodeCard, bound: Object, left: int)
 
 def test_a_pod_bound_past_us_keeps_the_node_until_it_is_told() -> None:
     found = view(node("n", card(1), card(2)), pod("a", {SHARED: 1}, on="n"))
-    assert found.problem("n") == "which cards default/a has is not reported yet"
+    assert problem(found, "n") == "which cards default/a has is not reported yet"
     assert slices_left(found) == 0
     found.put_node(node("n", card(1, Mode.SHARED, hold("a")), card(2)))
-    assert found.problem("n") == ""
+    assert problem(found, "n") == ""
     assert slices_left(found) == 6
 
 
@@ -164,18 +165,18 @@ def test_a_whole_card_is_held_until_its_agent_says_otherwise() -> None:
 def test_a_node_that_tells_nothing_readable_takes_no_pod() -> None:
     found = view(node("n", card(1)))
     found.put_node({"metadata": {"name": "n", "annotations": {ANNOTATION_CARDS: "{"}}})
-    assert "cannot be read" in found.problem("n")
+    assert "cannot be read" in problem(found, "n")
     assert slices_left(found) == 0
     found.put_node(node("n", card(1, profiles=("big",))))
-    assert "'big' is not a profile name" in found.problem("n")
+    assert "'big' is not a profile name" in problem(found, "n")
     found.put_node({"metadata": {"name": "n"}})
-    assert found.problem("n") == UNREPORTED
+    assert problem(found, "n") == UNREPORTED
 
 
 def test_a_node_that_went_and_came_back_is_what_it_says_now() -> None:
     found = view(node("n", card(1)), pod("a", {SHARED: 2}, on="n", cards=ONE))
     found.drop_node("n")
-    assert found.problem("n") == UNREPORTED
+    assert problem(found, "n") == UNREPORTED
     found.put_node(node("n", card(1)))
     assert slices_left(found) == 4
     found.drop_pod("uid-a")
@@ -187,7 +188,7 @@ def test_a_node_that_went_and_came_back_is_what_it_says_now() -> None:
 def test_what_is_assumed_ends_with_what_the_watch_tells() -> None:
     found = view(node("n", card(1)), node("m", card(1)))
     asking = pod("a", {SHARED: 4})
-    found.assume(placed(found, asking), "n")
+    found.assume(placed(found, asking))
     assert found.is_assumed("uid-a")
     assert found.pods() == frozenset()
     assert not found.has_pod("uid-a")
@@ -204,16 +205,16 @@ def test_what_is_assumed_ends_with_what_the_watch_tells() -> None:
 
 def test_a_hint_that_somebody_else_wrote_is_none() -> None:
     found = view(node("n", card(1)), pod("a", {SHARED: 1}, on="n", cards="card one"))
-    assert found.problem("n") == "which cards default/a has is not reported yet"
+    assert problem(found, "n") == "which cards default/a has is not reported yet"
 
 
 @pytest.mark.parametrize("kind", [WHOLE, SHARED, DRS])
 def test_a_pod_that_was_bound_by_hand_may_ask_for_any_number(kind: str) -> None:
     """The API server takes it, and only the node's kubelet refuses it."""
     found = view(node("n", card(1)), pod("a", {kind: 10**15}, on="n"))
-    assert found.problem("n") == "which cards default/a has is not reported yet"
+    assert problem(found, "n") == "which cards default/a has is not reported yet"
     found.put_pod(pod("a", {kind: 10**15}, on="n", phase="Failed"))
-    assert (found.problem("n"), slices_left(found)) == ("", 6)
+    assert (problem(found, "n"), slices_left(found)) == ("", 6)
 
 
 def test_kinds_of_cards_are_of_the_nodes_with_the_labels() -> None:

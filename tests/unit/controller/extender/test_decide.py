@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from controller.allocator.packing.policy import BINPACK, Policy
-from controller.extender.cache import UNREPORTED, ExtenderCache
-from controller.extender.decide import filter_nodes, prioritize
+from controller.extender.cache import ExtenderCache
+from controller.extender.decide import UNREPORTED, filter_nodes, prioritize
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.claims.packing import Packing
 from dra_driver.model.devices.node_cards import NodeCard
@@ -166,7 +166,7 @@ def test_what_is_being_bound_counts_for_all_pods_but_itself() -> None:
     first, second = pod("p", {SHARED: 4}), pod("q", {SHARED: 3})
     tenant = placed(found, first)
     assert tenant.cards == (address(1),)
-    found.assume(tenant, "n")
+    found.assume(tenant)
     assert filter_nodes(found, BINPACK, first, ["n"]).fit == ("n",)
     assert filter_nodes(found, BINPACK, second, ["n"]).fit == ()
     found.forget("uid-p")
@@ -199,4 +199,4 @@ def test_spread_keeps_a_replica_apart_from_one_that_is_being_bound() -> None:
     for name, bus in (("r", 1), ("s", 2)):
         made = placed(found, of_workload("w", pod(name, {SHARED: 1})), "a", spread)
         assert made.cards == (address(bus),)
-        found.assume(made, "a")
+        found.assume(made)

@@ -18,6 +18,7 @@ from tests.unit.controller.extender.build import (
     hold,
     node,
     pod,
+    problem,
     slices_left,
     view,
 )
@@ -37,11 +38,11 @@ def mirror(name: str, static: str, cards: str = "", phase: str = "Pending") -> O
 def test_a_static_pod_is_known_by_the_uid_that_its_kubelet_gave_it() -> None:
     told = node("n", card(1, Mode.SHARED, Hold(STATIC, "c0", 2)))
     found = view(told, mirror("a", STATIC))
-    assert (found.problem("n"), slices_left(found)) == ("", 4)
+    assert (problem(found, "n"), slices_left(found)) == ("", 4)
     found.drop_pod("uid-a")
     assert slices_left(found) == 6
     found.put_pod(mirror("b", STATIC))  # the kubelet makes another mirror of what runs on
-    assert (found.problem("n"), slices_left(found)) == ("", 4)
+    assert (problem(found, "n"), slices_left(found)) == ("", 4)
     found.put_pod(mirror("b", STATIC, phase="Failed"))
     assert slices_left(found) == 6
 
@@ -95,8 +96,8 @@ def test_a_mirror_that_a_tenant_made_changes_nothing(
         pod("big", {WHOLE: 1}, on="n"),
         mirror("own", STATIC),
     )
-    assert (found.problem("n"), slices_left(found)) == ("", 2)
+    assert (problem(found, "n"), slices_left(found)) == ("", 2)
     forged = mirror("mirror", named, cards=hint)
     found.put_pod(forged)
     end(found, forged)
-    assert (found.problem("n"), slices_left(found)) == ("", 2)
+    assert (problem(found, "n"), slices_left(found)) == ("", 2)

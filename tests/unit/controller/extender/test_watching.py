@@ -8,7 +8,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from controller.extender.admission_backoff import AdmissionBackoff
-from controller.extender.cache import UNREPORTED, ExtenderCache
+from controller.extender.cache import ExtenderCache
+from controller.extender.decide import UNREPORTED
 from controller.extender.gcushare.annotator import AssignmentAnnotator
 from controller.extender.metrics import Metrics
 from controller.extender.retry_queue import RetryQueue
@@ -25,6 +26,7 @@ from tests.unit.controller.extender.build import (
     node,
     of_workload,
     pod,
+    problem,
 )
 
 HINT = str(address(1))
@@ -58,12 +60,12 @@ def world() -> World:
 
 def test_nodes_that_a_list_does_not_have_are_gone(world: World) -> None:
     world.nodes.on_replace([node("m", card(1))])
-    assert world.cache.problem("n") == UNREPORTED
-    assert world.cache.problem("m") == ""
+    assert problem(world.cache, "n") == UNREPORTED
+    assert problem(world.cache, "m") == ""
     world.nodes.on_event(Change.DELETED, node("m", card(1)))
-    assert world.cache.problem("m") == UNREPORTED
+    assert problem(world.cache, "m") == UNREPORTED
     world.nodes.on_event(Change.ADDED, node("n", card(1)))
-    assert world.cache.problem("n") == ""
+    assert problem(world.cache, "n") == ""
 
 
 def test_pods_that_a_list_does_not_have_are_gone(world: World) -> None:

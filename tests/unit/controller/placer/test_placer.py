@@ -323,5 +323,13 @@ def test_the_nodes_that_serve_the_claims_and_the_reasons_of_the_others() -> None
     assert placer.rank(asked) == ["b"]
     reasons = placer.reasons(asked, cluster.numbers.bit("a"))
     assert reasons == {"a": "1 card: 1 held; 1 requested"}
+    cluster.cache.state().inventory.withhold(f"{DRIVER}/b", "one of them is lost")
+    reasons = placer.reasons(asked, placer.serving(asked) | cluster.numbers.set_of("abc"))
+    assert reasons == {
+        "a": "1 card: 1 held; 1 requested",
+        "b": "one of them is lost",
+        "c": f"none of the 1 nodes that fit the pod publishes a device of {DRIVER}",
+    }
+    cluster.cache.state().inventory.withhold(f"{DRIVER}/b", "")
     elsewhere = pod("p", "c", nodeSelector={"zone": "x"})
     assert (placer.serving(replace(asked, pod=elsewhere)), placer.rank(asked)) == (0, ["b"])

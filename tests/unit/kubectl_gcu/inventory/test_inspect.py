@@ -92,6 +92,7 @@ def test_hidden_slices_are_the_same_cards() -> None:
 def test_an_old_generation_of_a_pool_and_a_card_that_nobody_publishes_any_more() -> None:
     [old] = pool("a", [device("whole", 7)])
     [new] = pool("a", [device("whole", 8)])
+    new["metadata"]["name"] = "newer"
     new["spec"]["pool"]["generation"] = 2
     nodes, _ = inventory(ClusterState((new, old), (claim("one", result("whole", 7)),)))
     found = {str(card.address): card for card in nodes[0].cards}
@@ -99,6 +100,14 @@ def test_an_old_generation_of_a_pool_and_a_card_that_nobody_publishes_any_more()
         "0000:07:00.0": ("not published",),
         "0000:08:00.0": (),
     }
+
+
+def test_the_cards_of_a_pool_of_which_a_slice_is_missing() -> None:
+    """They are shown, although nobody is given one."""
+    [half] = pool("a", [device("whole", 7)])
+    half["spec"]["pool"]["resourceSliceCount"] = 2
+    nodes, _ = inventory(ClusterState((half,)))
+    assert [str(card.address) for card in nodes[0].cards] == ["0000:07:00.0"]
 
 
 def test_as_the_vendors_gcushare() -> None:

@@ -23,9 +23,8 @@ from tests.unit.controller.extender.build import (
 
 
 def tenant(mode: Mode, total: int, *cards: int) -> BoundPod:
-    return BoundPod(
-        "uid", "default/p", LimitRequest(mode, (("c0", total),), total), tuple(map(address, cards))
-    )
+    request = LimitRequest(mode, (("c0", total),), total)
+    return BoundPod("uid", "default/p", "n", request, tuple(map(address, cards)))
 
 
 def test_a_shared_card_is_described_as_the_vendor_does() -> None:
