@@ -6,6 +6,7 @@
     ├── InvalidValue          something that came in from a person or an API object is malformed
     ├── Refused               a rule of ours forbids what was asked (the rule and the holder named)
     │   ├── ForeignCard       somebody else has divided the card
+    │   ├── MixesDrivers      a claim asks for devices of several drivers, of which one is ours
     │   └── NotLeader         another replica of the controller may write now
     ├── HardwareError         sysfs or efsmi did not answer, or answered what we cannot read
     │   ├── EfsmiFailed       efsmi reported failure, or was killed as it printed without end

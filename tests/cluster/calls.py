@@ -10,7 +10,6 @@ import json
 import re
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -20,6 +19,7 @@ from urllib.parse import urlencode
 import urllib3
 from kubernetes import client, config
 from kubernetes.stream import stream
+from kubernetes.stream.ws_client import ERROR_CHANNEL
 
 from tests.cluster.errors import CommandError
 
@@ -143,11 +143,16 @@ class Calls:
             )
         except client.ApiException as error:
             raise CommandError(("exec", pod, *command), 1, str(error.reason)) from error
-        with closing(told):
+        try:
             told.run_forever(timeout=_EXEC_SECONDS)
-            if told.returncode != 0:
-                raise CommandError(("exec", pod, *command), told.returncode or 1, told.read_all())
+            verdict: Object = json.loads(told.read_channel(ERROR_CHANNEL) or "{}")
+            if verdict.get("status") != "Success":
+                why = verdict.get("message", "the stream ended")
+                raise CommandError(("exec", pod, *command), 1, f"{told.read_all()}{why}")
             return str(told.read_stdout() or "")
+        finally:
+            # Not `close`: that leaves the socket of a stream which the other side has broken.
+            told.sock.shutdown()
 
     def _send(
         self,

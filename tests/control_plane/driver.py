@@ -61,14 +61,18 @@ class Driver:
     def changed(self, **values: Any) -> Iterator[None]:
         """With other values of the chart, and then again without. No rollout ends here, as no pod
         starts: pods with the other values would stay."""
-        self._helm("upgrade", RELEASE, {**self._values, **values})
+        self._upgrade({**self._values, **values})
         try:
             yield
         finally:
-            self._helm("upgrade", RELEASE, self._values)
+            self._upgrade(self._values)
             scope = f"--namespace={DRIVER_NAMESPACE}"
             controllers = "--selector=app.kubernetes.io/component=controller"
             self._cluster.kubectl("delete", "replicasets", scope, controllers)
+
+    def _upgrade(self, values: Mapping[str, Any]) -> None:
+        # Tests apply policies of other values themselves, and put the release's back.
+        self._helm("upgrade", RELEASE, values, "--force-conflicts")
 
     def _helm(self, command: str, release: str, values: Mapping[str, Any], *flags: str) -> None:
         scope = (f"--namespace={DRIVER_NAMESPACE}", "--values=-", *flags)

@@ -14,6 +14,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import ENV_TOPS_VISIBLE_DEVICES, ENV_VISIBLE_DEVICES
 from dra_driver.model.pci import PciAddress
 from dra_driver.simulator.machine import PlacedInstance
+from tests.cluster.errors import CommandError
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.e2e.installation import Installation
 
@@ -51,7 +52,9 @@ def look(installation: Installation, namespace: str, pod: str, container: str) -
     """What a container sees. Raises CommandError and WaitTimeout."""
     run = partial(installation.cluster.execute, namespace, pod, container=container)
     # A kubelet that has just started may end the stream before the output.
-    output = wait_until(lambda: run("sh", "-c", _LOOK), PATIENCE, f"output of {pod}")
+    output = wait_until(
+        lambda: run("sh", "-c", _LOOK), PATIENCE, f"output of {pod}", retry_on=(CommandError,)
+    )
     visible, tops, *nodes = output.splitlines()
     matches = [_CARD_NODE.fullmatch(line) for line in nodes]
     return Seen(

@@ -207,7 +207,6 @@ _CHECKS: dict[str, dict[str, Callable[[Installation, Pods], None]]] = {
         "memory-and-compute": memory_and_compute,
         "from-other-drivers": from_other_drivers,
         "one-claim-two-pods": one_claim_two_pods,
-        "gcu-config": gcu_config,
     },
     "instances": {
         "drs-size-between": drs_size_between,
@@ -217,12 +216,13 @@ _CHECKS: dict[str, dict[str, Callable[[Installation, Pods], None]]] = {
         "first-available": first_available,
         "statefulset": statefulset,
     },
+    "gcu-config": {"gcu-config": gcu_config},
     "tolerations": {"tolerations": tolerations},
     "administrators-access": {"administrators-access": administrators_access},
     "waiting": {"waiting": waiting},
 }
-"""What is applied together: the twelve cards are enough for all of a group. The last ones need all
-cards, or make some of them unhealthy. No two examples have an object of the same name."""
+"""What is applied together: the twelve cards are enough for all of a group. The last ones ask for
+the emptiest nodes or for all cards, or make some unhealthy. No two examples have an object of the same name."""
 
 # What a README waits for where it is not single pods.
 WORKLOADS = {
