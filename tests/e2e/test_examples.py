@@ -222,7 +222,8 @@ _CHECKS: dict[str, dict[str, Callable[[Installation, Pods], None]]] = {
     "waiting": {"waiting": waiting},
 }
 """What is applied together: the twelve cards are enough for all of a group. The last ones ask for
-the emptiest nodes or for all cards, or make some unhealthy. No two examples have an object of the same name."""
+the emptiest nodes or for all cards, or make some unhealthy. No two examples have an object of the
+same name."""
 
 # What a README waits for where it is not single pods.
 WORKLOADS = {
