@@ -15,7 +15,8 @@ from typing import Final
 from tests.cluster.errors import ClusterError, CommandError
 from tests.cluster.waiting import wait_until
 
-_STATE_FIELD, _START_TIME_FIELD = 0, 19  # of proc(5) stat, counted after the command's name
+# Of proc(5) stat, counted after the command's name.
+_STATE_FIELD, _THREADS_FIELD, _START_TIME_FIELD = 0, 17, 19
 
 # The shell is a moment's parent: when it exits, init adopts the program, so that no process of
 # ours has to reap it. It joins the cgroup before it forks: no instant remains at which a killed
@@ -43,13 +44,12 @@ class Process:
         return cls(pid, int(fields[_START_TIME_FIELD]))
 
     def alive(self) -> bool:
-        """Whether it still runs; one that ended but was not reaped does not."""
+        """Whether it still runs; one that ended but was not reaped does not. Its first thread may
+        be dead before the others, which keep its ports open."""
         fields = _stat(self.pid)
-        return (
-            fields is not None
-            and int(fields[_START_TIME_FIELD]) == self.started
-            and fields[_STATE_FIELD] not in ("Z", "X")
-        )
+        if fields is None or int(fields[_START_TIME_FIELD]) != self.started:
+            return False
+        return fields[_STATE_FIELD] not in ("Z", "X") or int(fields[_THREADS_FIELD]) > 1
 
     def stop(self, timeout: float = 10.0) -> None:
         """SIGTERM, then SIGKILL after `timeout` seconds; returns when it has ended."""

@@ -212,18 +212,16 @@ _CHECKS: dict[str, dict[str, Callable[[Installation, Pods], None]]] = {
         "drs-size-between": drs_size_between,
         "drs-two-containers": drs_two_containers,
         "three-modes": three_modes,
-        "selectors": selectors,
         "first-available": first_available,
         "statefulset": statefulset,
     },
-    "gcu-config": {"gcu-config": gcu_config},
+    "on other nodes than the fullest": {"gcu-config": gcu_config, "selectors": selectors},
     "tolerations": {"tolerations": tolerations},
     "administrators-access": {"administrators-access": administrators_access},
     "waiting": {"waiting": waiting},
 }
-"""What is applied together: the twelve cards are enough for all of a group. The last ones ask for
-the emptiest nodes or for all cards, or make some unhealthy. No two examples have an object of the
-same name."""
+"""What is applied together: the twelve cards are enough for all of a group. The last ones need
+all cards, or make some unhealthy. No two examples have an object of the same name."""
 
 # What a README waits for where it is not single pods.
 WORKLOADS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,6 +42,23 @@ def test_ended_but_unreaped_process_is_not_alive() -> None:
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         assert not process.alive()
         wait_for_end(process)
+
+
+def test_a_process_whose_first_thread_has_ended_is_alive() -> None:
+    """The others keep its files and ports open."""
+    code = """if True:
+        import ctypes, threading
+        threading.Thread(target=threading.Event().wait).start()
+        ctypes.CDLL(None).syscall(60, 0)  # exit of this thread alone, on x86-64
+    """
+    with subprocess.Popen([sys.executable, "-c", code]) as child:
+        state = Path(f"/proc/{child.pid}/status")
+        wait_until(lambda: "State:\tZ" in state.read_text(), 60, "a dead thread", interval=0.01)
+        process = Process.of(child.pid)
+        was_alive = process.alive()
+        child.kill()
+        assert was_alive
+    assert not process.alive()
 
 
 def test_started_process_is_not_a_child_and_can_be_stopped(table: ProcessTable) -> None:
