@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +29,7 @@ from tests.control_plane.driver import Driver, rendered
 from tests.control_plane.nominating import (
     NAMES_NODES,
     bound,
+    counts,
     followed,
     machines,
     nominating,
@@ -104,15 +106,15 @@ def webhook(scene: Scene, start_controller: Start, tmp_path: Path) -> Iterator[G
     scene.api.create(WEBHOOKS, before | {"metadata": kept})
 
 
-def create(scene: Scene, name: str) -> Object:
-    """A claim for a card and a pod that uses it; gives the pod as it was stored."""
-    scene.api.create(RESOURCE_CLAIMS, claim(name, scene.namespace))
+def create(scene: Scene, name: str, *, cards: int = 1) -> Object:
+    """A claim for cards and a pod that uses it; gives the pod as it was stored."""
+    scene.api.create(RESOURCE_CLAIMS, claim(name, scene.namespace, count=cards))
     return scene.api.create(PODS, pod_with(name, scene.namespace, name))
 
 
 def test_while_its_certificate_has_expired(scene: Scene, webhook: GateWebhook) -> None:
-    """Pods are served without a gate, and have one again with the next certificate, without a
-    restart."""
+    """Pods are served without a gate, and counted; they have one again with the next certificate,
+    without a restart."""
     machines(scene, 2, 0)
     controller = webhook.serve(*NAMES_NODES, pair=webhook.issue(EXPIRED))
     controller.wait_for_log("begins")
@@ -123,6 +125,9 @@ def test_while_its_certificate_has_expired(scene: Scene, webhook: GateWebhook) -
     wait_until(is_rejected, PATIENCE, "a call that fails", seen=controller.log)
     assert not has_gate(create(scene, "first"))
     bound(scene, "first")
+    assert not has_gate(create(scene, "without-room", cards=2))
+    arrived = partial(counts, controller, "arrived_pods", "gated")
+    wait_until(lambda: arrived()["false"] > 0.0, PATIENCE, "a pod that came without the gate")
     webhook.issue()
     webhook.wait_until_it_gates()
     assert has_gate(create(scene, "second"))
