@@ -92,9 +92,11 @@ def test_named_pods_count_where_they_were_named(stage: Stage, nominate: Nominate
         stage.add_node(cards(0, 1))
     names = [f"pod-{number}" for number in range(5)]
     nominate()
+    nodes = []
     for name in names[:4]:
         start(stage, name)
-    first, second, third, fourth = (named(stage, name) for name in names[:4])
+        nodes.append(named(stage, name))
+    first, second, third, fourth = nodes
     assert first == second != third == fourth
     start(stage, names[4])
     keeps_gate(stage, names[4])
