@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 class LeftoverGates:
-    """A `dra_driver.kube.watch.Handler` of all pods. Safe for several threads."""
+    """A `dra_driver.kube.watch.WatchHandler` of all pods. Safe for several threads."""
 
     def __init__(self, api: ObjectApi) -> None:
         self._api = api

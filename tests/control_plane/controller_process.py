@@ -10,13 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from tests.control_plane.program_process import ProgramProcess
+from tests.forked.programs import MEMORY
 
 _CHECKOUT: Final = Path(__file__).parents[2]
-MEMORY: Final = {
-    "MALLOC_ARENA_MAX": "2",
-    "GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=131072",
-}
-"""Variables of the image, by which the controller takes less memory."""
 
 
 class ControllerProcess(ProgramProcess):

@@ -13,10 +13,16 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
 
 _CHECKOUT = Path(__file__).parents[2]
 _START_SECONDS = 60.0
+MEMORY: Final = {
+    "MALLOC_ARENA_MAX": "2",
+    "GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=131072",
+}
+"""Variables of the image, by which the controller takes less memory. malloc reads them when a
+process executes its program, so forks have what the server began with."""
 
 
 class Program:
@@ -67,6 +73,7 @@ class Programs:
         self._server = subprocess.Popen(
             [sys.executable, "-m", "tests.forked.server"],
             cwd=_CHECKOUT,
+            env={**os.environ, **MEMORY},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -80,12 +87,7 @@ class Programs:
         """Those of this process."""
         return Programs()
 
-    def start(
-        self,
-        module: str,
-        argv: Sequence[str],
-        log: Path,
-    ) -> Program:
+    def start(self, module: str, argv: Sequence[str], log: Path) -> Program:
         """``python -m <module> <argv>``, begun; its output is added to `log`."""
         log.touch()  # a program is looked at before it has written anything
         order = {"module": module, "argv": list(argv), "log": str(log)}

@@ -18,7 +18,7 @@ Kubernetes names after a DeviceClass.
 {{- toJson $limits -}}
 {{- end -}}
 
-{{/* The limits of which kube-scheduler makes claims itself, as a CEL list. */}}
+{{/* The limits for which kube-scheduler itself makes claims, as a CEL list. */}}
 {{- define "gcu.limits.ofScheduler" -}}
 {{- $limits := list "enflame.com/gcu" -}}
 {{- range concat (include "gcu.classes" . | fromJsonArray) .Values.ownDeviceClasses -}}

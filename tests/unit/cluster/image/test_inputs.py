@@ -14,7 +14,7 @@ import pytest
 from tests.cluster.errors import BuildError
 from tests.cluster.image.base import SNAPSHOT, command
 from tests.cluster.image.inputs import Inputs, digest, latest
-from tests.control_plane.controller_process import MEMORY
+from tests.forked.programs import MEMORY
 
 _CHECKOUT = Path(__file__).parents[4]
 
