@@ -49,8 +49,8 @@ def _gate(spec: Mapping[str, Any]) -> list[Operation]:
 class NominationGate:
     """For pods with a choice of nodes and a request for one of the DeviceClasses `classes`, or a
     limit for which kube-scheduler makes one. What cannot be read is not gated: kube-scheduler
-    serves such a pod, too, only packs worse. So is no pod while `has_leader` is false, because nobody
-    would lift its gate.
+    serves such a pod, too, only packs worse. While `has_leader` is false no pod is gated, because
+    nobody would lift its gate.
 
     `schedulers` are the names of those that are served; empty for all. `clock` returns seconds.
     """
