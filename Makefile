@@ -52,7 +52,7 @@ test-unit: ## pure code and the simulated machine: a minute, no root, no cluster
 test-component: ## whole programs, real processes and sockets: half a minute, no root, no cluster
 test-property: ## thousands of random cases, a kill at every effect: minutes, no root, no cluster
 test-chart: ## the chart as helm renders it: half a minute (root; builds the programs once)
-test-kill: ## a real agent killed at every point, once, and at a sample of all moments (root)
+test-kill: ## a real agent killed at a sample of all moments, in every operation and at every point (root)
 test-control-plane: ## tests against a real control plane without kubelets [K8S=1.37.2] (root)
 test-cluster: ## real control planes, clusters and kills, side by side (root)
 test-matrix: ## what users do, and what a version decides, on 1.30.14, 1.34.4, 1.35.4 and 1.36.3 themselves (root)

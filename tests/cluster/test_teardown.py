@@ -89,6 +89,7 @@ def assert_seen(before: frozenset[str], during: frozenset[str]) -> None:
     assert pids >= {str(record.get(name).pid) for name in record.names()}
 
 
+@pytest.mark.matrix
 def test_killed_owner(before: frozenset[str]) -> None:
     with owner_with_a_running_pod() as owner:
         during = traces(NAME)

@@ -117,7 +117,13 @@ def attacker(scene: Scene) -> Iterator[Attacker]:
     found.end()
 
 
-@pytest.mark.parametrize("attack", ATTACKS.values(), ids=[*ATTACKS])
+@pytest.mark.parametrize(
+    "attack",
+    [
+        pytest.param(attack, id=name, marks=[] if name == "built patterns" else pytest.mark.matrix)
+        for name, attack in ATTACKS.items()
+    ],
+)
 def test_a_neighbour_is_served_soon(
     scene: Scene, attacker: Attacker, start_controller: Start, attack: Attack
 ) -> None:

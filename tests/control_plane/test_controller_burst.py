@@ -13,7 +13,7 @@ from tests.control_plane.conftest import Scene
 from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.objects import whole
 
-pytestmark = pytest.mark.control_plane
+pytestmark = [pytest.mark.control_plane, pytest.mark.matrix]
 
 Start = Callable[..., ControllerProcess]
 _PODS = 80

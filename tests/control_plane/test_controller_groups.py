@@ -231,6 +231,7 @@ def test_a_member_that_comes_later_is_ungated_on_sight(
     scene.eyes.bound("late", LIMIT)
 
 
+@pytest.mark.matrix
 def test_the_cards_serve_others_while_a_gang_waits_for_its_pods(
     scene: Scene, groups: PodGroups, controller: ControllerProcess
 ) -> None:

@@ -48,7 +48,9 @@ def test_pods_that_were_made_on_a_node(scene: Scene, controller: ControllerProce
     assert scene.eyes.node_of(scene.eyes.allocated(late)["metadata"]["name"]) == node
 
 
-@pytest.fixture(params=[True, False], ids=["with our gate", "without"])
+@pytest.fixture(
+    params=[True, pytest.param(False, marks=pytest.mark.matrix)], ids=["with our gate", "without"]
+)
 def gates(scene: Scene, request: pytest.FixtureRequest) -> Iterator[list[Object]]:
     """Gates of a pod for which others are preempted. kube-scheduler, once it has failed on such a
     pod, gets no event for its allocation, and retries it after a time: five minutes elsewhere, half

@@ -87,6 +87,7 @@ def test_a_stateful_set(scene: Scene, controller: ControllerProcess) -> None:
     scene.api.delete(STATEFUL_SETS, "set", namespace=scene.namespace)
 
 
+@pytest.mark.matrix
 def test_a_job_of_fifty_pods(scene: Scene, controller: ControllerProcess) -> None:
     scene.machines.add_many(5, [whole(bus) for bus in range(10)])
     workload(scene, JOBS, "job", parallelism=50, completions=50)
@@ -121,6 +122,7 @@ def test_a_drained_node(scene: Scene, controller: ControllerProcess) -> None:
     scene.api.delete(STATEFUL_SETS, "set", namespace=scene.namespace)
 
 
+@pytest.mark.matrix
 def test_a_claim_has_room_for_256_pods(scene: Scene, controller: ControllerProcess) -> None:
     """The API allows so many reservations; the test writes all but one. kube-scheduler says so on
     one pod more, and binds this pod when another one ends."""

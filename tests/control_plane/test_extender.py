@@ -220,6 +220,7 @@ def test_while_it_is_down_pods_wait_with_the_reason_and_others_do_not(
     assert world.bound(namespace, "asks") == "one"
 
 
+@pytest.mark.matrix
 def test_while_it_hangs_pods_wait_with_the_reason_and_others_do_not(
     world: ExtenderWorld, namespace: str
 ) -> None:
@@ -248,6 +249,7 @@ def test_while_it_hangs_pods_wait_with_the_reason_and_others_do_not(
     assert [*world.taken(namespace, ("before", *waiting)).values()] == [SLICES]
 
 
+@pytest.mark.matrix
 def test_an_upgrade_renews_certificates_that_are_older_than_a_month(
     world: ExtenderWorld, namespace: str
 ) -> None:

@@ -28,8 +28,8 @@ from tests.control_plane.published_cases import NODE, Case, case
 from tests.seed import Sample, told
 from tests.unit.controller.allocator.build import ALL_CLASSES, state
 
-CASES: Final = Sample(always=1_000, of_the_day=2_000, soak=100_000)
-_BLOCK: Final = 1_000
+CASES: Final = Sample(always=500, of_the_day=500, soak=100_000)
+_BLOCK: Final = 500
 _SELECTORS: Final = Selectors()
 _STEPS: Final = 100_000_000  # kube-scheduler's own bound is its time
 

@@ -161,6 +161,7 @@ def test_neighbours_that_run_well_stay_and_the_claim_tells(failing: OneCard) -> 
     )
 
 
+@pytest.mark.matrix
 def test_a_pod_ends_whose_instance_cannot_be_destroyed(one: OneCard) -> None:
     """The kubelet asks by itself; nobody gets anything of the card until it is cleared up."""
     one.run("ends", Mode.DRS, 1)

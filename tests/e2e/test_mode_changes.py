@@ -11,10 +11,9 @@ from tests.e2e.events import notes
 from tests.e2e.installation import Installation
 from tests.e2e.one_card import OneCard
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.matrix]
 
 
-@pytest.mark.matrix
 def test_a_card_that_somebody_divides_is_left_alone(driver: Installation, one: OneCard) -> None:
     index = str(one.machine.card(one.card).efsmi_index)
 

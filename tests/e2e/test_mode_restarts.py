@@ -11,7 +11,7 @@ from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.e2e.installation import Installation
 from tests.e2e.one_card import OneCard
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.matrix]
 
 _SYSTEM = f"--namespace={DRIVER_NAMESPACE}"
 
@@ -33,9 +33,7 @@ def kill_the_process(driver: Installation, one: OneCard) -> None:
 @pytest.mark.parametrize(
     ("end", "mode", "amounts"),
     [
-        pytest.param(
-            delete_the_pod, Mode.SHARED, (2, 3), id="pod, shared", marks=pytest.mark.matrix
-        ),
+        pytest.param(delete_the_pod, Mode.SHARED, (2, 3), id="pod, shared"),
         pytest.param(kill_the_process, Mode.DRS, (1, 3), id="process, drs"),
     ],
 )

@@ -22,8 +22,8 @@ _ALLOCATE = "GcuAllocationFailed"
 @pytest.mark.parametrize(
     ("mode", "amount", "more"),
     [
-        pytest.param(Mode.WHOLE, None, {}, id="whole"),
-        pytest.param(Mode.SHARED, 2, {"slices": "2"}, id="shared"),
+        pytest.param(Mode.WHOLE, None, {}, id="whole", marks=pytest.mark.matrix),
+        pytest.param(Mode.SHARED, 2, {"slices": "2"}, id="shared", marks=pytest.mark.matrix),
         pytest.param(Mode.DRS, 3, {"size": "3"}, id="drs"),
     ],
 )
@@ -94,7 +94,13 @@ def test_an_instance_lives_as_long_as_its_claim_is_prepared(one: OneCard) -> Non
     ]
 
 
-@pytest.mark.parametrize("fault", ["create-fails", "create-reports-failure-but-makes"])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "create-fails",
+        pytest.param("create-reports-failure-but-makes", marks=pytest.mark.matrix),
+    ],
+)
 def test_a_create_that_fails_leaves_nothing_and_is_told(
     driver: Installation, one: OneCard, fault: str
 ) -> None:

@@ -15,7 +15,7 @@ from tests.e2e.manifests import claim_in, pod_with
 from tests.e2e.one_card import OneCard
 from tests.e2e.seen import assert_sees_what_was_granted
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.matrix]
 
 
 def power_off(node: Node) -> None:

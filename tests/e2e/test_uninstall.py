@@ -13,7 +13,7 @@ from tests.e2e.installation import RELEASE, Installation
 from tests.e2e.manifests import claim_in, pod_with
 from tests.e2e.one_card import OneCard
 
-pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("restored")]
+pytestmark = [pytest.mark.cluster, pytest.mark.matrix, pytest.mark.usefixtures("restored")]
 
 # Cluster-wide kinds in which a trace of the driver could be left.
 _KINDS = (
@@ -55,7 +55,6 @@ def test_nothing_is_left_but_what_the_page_says(driver: Installation, one: OneCa
     one.wait_until(lambda: not one.tainted(TAINT_FAILING), "the end of the taint")
 
 
-@pytest.mark.matrix
 def test_pods_that_are_held_back_are_let_go(driver: Installation, one: OneCard) -> None:
     """Without the controller nobody would name their node. Without room they keep their gate."""
     values = {

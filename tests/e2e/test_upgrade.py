@@ -15,7 +15,7 @@ from tests.e2e.one_card import OneCard
 from tests.e2e.test_health import WELL, Pod
 from tests.e2e.witness import watching
 
-pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("restored")]
+pytestmark = [pytest.mark.cluster, pytest.mark.matrix, pytest.mark.usefixtures("restored")]
 
 _SYSTEM = f"--namespace={DRIVER_NAMESPACE}"
 # Other pods for all agents, which do the same.

@@ -130,6 +130,7 @@ def wait_for_refusal(driver: OldInstallation, name: str, namespace: str) -> Obje
     return wait_until(failed, PATIENCE, f"pod {name} to be refused")
 
 
+@pytest.mark.matrix
 def test_a_kubelet_starts_anew(
     without_dra: OldInstallation, examples: Pods, namespace: str
 ) -> None:
@@ -147,6 +148,7 @@ def test_a_kubelet_starts_anew(
         without_dra.assert_has_what_it_asks(pod)
 
 
+@pytest.mark.matrix
 def test_a_pod_is_deleted_while_there_is_no_agent(
     without_dra: OldInstallation, examples: Pods, namespace: str
 ) -> None:
@@ -234,6 +236,7 @@ def test_a_pod_that_another_scheduler_binds_is_reported(
     wait_for_note(without_dra, DRIVER_NAMESPACE, "Pod", "GcuExtenderBypassed", words)
 
 
+@pytest.mark.matrix
 def test_an_uninstall_is_refused_while_a_pod_has_a_card(
     restored: OldInstallation, namespace: str
 ) -> None:

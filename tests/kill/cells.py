@@ -66,16 +66,16 @@ def all_cells(
 
 
 def sample(cells: Sequence[Cell], seed: int, more: int) -> list[Cell]:
-    """One cell for each point of each operation, and `more` others, chosen by the seed; in the
-    order of `cells`."""
+    """Every operation and every point at least once, and `more` others, chosen by the seed; in
+    the order of `cells`."""
     chosen: set[Cell] = set()
     generator = random.Random(seed)
     shuffled = generator.sample(cells, len(cells))
-    seen: set[tuple[str, str]] = set()
+    seen: set[str] = set()
     for cell in shuffled:
-        place = (cell.operation, cell.moment.point)
-        if place not in seen:
-            seen.add(place)
+        places = {cell.operation, str(cell.moment.point)}
+        if places - seen:
+            seen |= places
             chosen.add(cell)
     rest = [cell for cell in shuffled if cell not in chosen]
     chosen |= set(rest[:more])

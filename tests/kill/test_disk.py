@@ -44,7 +44,13 @@ def fill(node: Node) -> None:
         file.write(bytes(left.f_bavail * left.f_frsize))
 
 
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        Kind.DRS,
+        *(pytest.param(kind, marks=pytest.mark.matrix) for kind in Kind if kind is not Kind.DRS),
+    ],
+)
 def test_pods_come_and_go_on_a_full_disk(disk: Node, kind: Kind) -> None:
     """While the agent runs on, and after it was killed."""
     disk.serve_others()

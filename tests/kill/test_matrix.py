@@ -1,9 +1,9 @@
 """A real agent, killed before and after each of its effects; see docs/dev/crash-tests.md.
 
-`GCU_KILLS` says what is played: nothing for each point once and a sample of the rest, ``all`` for
-the whole matrix, ``3/8`` for that part of it, or one cell as a failure names it. `GCU_SEED` chooses
-the sample, without it the day: a month plays most of the matrix. What was played of the whole
-matrix stays on record and is not played again.
+`GCU_KILLS` says what is played: nothing for a sample that has every operation and every point,
+``all`` for the whole matrix, ``3/8`` for that part of it, or one cell as a failure names it.
+`GCU_SEED` chooses the sample, without it the day. What was played of the whole matrix stays on
+record and is not played again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.control_plane
 
 _WORKERS = 4  # on two cores: an agent waits for the disk and the API server, and dies
 _WORKERS_BESIDE_OTHERS = 3  # of a sample, which runs while clusters of other tests do
-_MORE = 50
+_MORE = 60
 _EVERY_KIND = {"prepare", "unprepare", "allocate", "release"}
 # They go the ways of those of DRA of that name, which the short run plays.
 _SOAK_ONLY = {"plugin reboot", "plugin damaged", "plugin reconcile", "plugin stop"}

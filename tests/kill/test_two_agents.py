@@ -29,7 +29,15 @@ def agents(node: Node) -> tuple[Kubelet, Kubelet]:
     return older, node.kubelet
 
 
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        Kind.WHOLE,
+        Kind.DRS_BESIDE,
+        pytest.param(Kind.SHARED, marks=pytest.mark.matrix),
+        pytest.param(Kind.DRS, marks=pytest.mark.matrix),
+    ],
+)
 def test_a_claim_is_handed_over_and_back(
     node: Node, agents: tuple[Kubelet, Kubelet], kind: Kind
 ) -> None:
@@ -70,7 +78,11 @@ def slice_counts(node: Node) -> Counter[str]:
     )
 
 
-@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL], ids=lambda end: end.name)
+@pytest.mark.parametrize(
+    "end",
+    [pytest.param(signal.SIGTERM, marks=pytest.mark.matrix), signal.SIGKILL],
+    ids=lambda end: end.name,
+)
 def test_one_publishes_at_a_time(node: Node, tmp_path: Path, end: signal.Signals) -> None:
     """The newer one offers the cards otherwise, which is not seen before it is alone; then at
     once, and no slice is missing meanwhile. A card that is held keeps its form."""

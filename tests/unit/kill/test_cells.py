@@ -17,19 +17,18 @@ CELLS = [
 ]
 
 
-def places(cells: list[Cell]) -> set[tuple[str, str]]:
-    return {(cell.operation, cell.moment.point) for cell in cells}
-
-
 def test_everything_that_can_come_next_follows_every_moment() -> None:
     assert len(CELLS) == len(set(CELLS)) == 2 * len(Kind) * 12 * len(Next)
 
 
-def test_a_sample_has_each_point_of_each_operation_once_and_more() -> None:
-    chosen = sample(CELLS, 7, 5)
-    assert places(chosen) == places(CELLS)
-    assert len(chosen) == len(set(chosen)) == len(places(CELLS)) + 5
-    assert chosen == [cell for cell in CELLS if cell in set(chosen)]
+def test_a_sample_has_each_operation_and_each_point_and_more() -> None:
+    fewest, chosen = sample(CELLS, 7, 0), sample(CELLS, 7, 5)
+    for cells in (fewest, chosen):
+        assert {cell.operation for cell in cells} == {cell.operation for cell in CELLS}
+        assert {cell.moment.point for cell in cells} == {cell.moment.point for cell in CELLS}
+        assert cells == [cell for cell in CELLS if cell in set(cells)]
+    assert set(fewest) < set(chosen)
+    assert len(chosen) == len(fewest) + 5
 
 
 def test_a_sample_comes_again_with_its_seed_alone() -> None:
