@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from controller.allocator.ownership import MixesDrivers
 from controller.cache import pods
@@ -31,12 +30,20 @@ from dra_driver.selector.allowance import STEPS, AllowanceSpent
 logger = logging.getLogger(__name__)
 
 _CLAIMS_WITHIN = 2.0  # seconds in which kube-controller-manager makes a pod's claims from templates
-_RESTORE_AGAIN = 2  # times; a step that was stopped has found out something for the next one
+_EXPECT_TRIES = 3  # a step that was stopped has found out something for the next one
 _NOT_NAMED = "GcuNodeNotNamed"
 _NOT_LIFTED = "GcuGateNotLifted"
 _COSTLY = STEPS // 10
 """Steps of a pod's selectors from which on it keeps its gate while there is no room. kube-scheduler
 tries one pod at a time, each again and again: others would wait for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Unexpected:
+    """A pod that was named for the node, whose devices are to be found again. `tries` were made."""
+
+    node: str
+    tries: int = 0
 
 
 class Nominator:
@@ -71,13 +78,13 @@ class Nominator:
         self._gated: dict[Key, None] = {}  # pods that wait for devices with it, in their order
         self._beyond_limit: dict[Key, None] = {}  # pods that wait until fewer are named
         self._claims_until: dict[Key, float] = {}  # pods that lack a claim
-        self._unrestored: deque[tuple[Key, int]] | None = None  # with tries; None before the first
+        self._unexpected: dict[Key, _Unexpected] | None = None  # in this order; None at first
         metrics.observe(self.nominations)
 
     def reconcile(self, key: Key) -> None:
         """Do what is to be done for the pod of that name."""
         context = self._context
-        if not self._has_restored():
+        if not self._expects_all():
             context.queue.add(key, context.clock())
             return
         pod = context.cache.get(key)
@@ -115,11 +122,10 @@ class Nominator:
         if settled is not None:
             self._context.queue.on_nodes_changed([settled.node])
             nodes.add(settled.node)
-        waiting = [(pod, node) for node in sorted(nodes) for pod in self.nominations.on(node)]
-        for pod, _ in waiting:
-            self.nominations.withdraw(pod)
-        for pod, node in waiting:
-            self._expect_again(pod, node)
+        for node in sorted(nodes):
+            for pod in self.nominations.on(node):
+                self.nominations.withdraw(pod)
+                self._named_and_unexpected()[pod] = _Unexpected(node)
 
     def on_lifted(self, command: LiftGate, answer: Answer) -> None:
         """The server has answered the command."""
@@ -174,37 +180,50 @@ class Nominator:
             self._claims_until,
         ):
             known.clear()
-        self._unrestored = None
+        self._unexpected = None
 
-    def _has_restored(self) -> bool:
-        """Before anything is named: count the pods that a former leader named, and that
-        kube-scheduler has not judged. False if that is more than one step may cost: the next step
-        goes on with it."""
-        if self._unrestored is None:
-            changes = self._context.cache.unfinished()
-            known = [each.new for each in changes if each.resource is PODS and each.new]
-            self._arrivals.begin(known)
-            self._unrestored = deque((pods.key_of(pod), 0) for pod in known if _is_named(pod))
-        while self._unrestored:
-            key, tries = self._unrestored.popleft()
+    def _expects_all(self) -> bool:
+        """Before anything is named: find the devices of the pods that are named and that
+        kube-scheduler has not judged, those of a former leader included. False if that is more than
+        one step may cost: the next step goes on with it."""
+        unexpected = self._named_and_unexpected()
+        while unexpected:
+            key = next(iter(unexpected))
+            again = unexpected.pop(key)
             try:
-                self._restore(key)
+                self._expect(key, again.node)
             except AllowanceSpent:
-                if tries < _RESTORE_AGAIN:
-                    self._unrestored.append((key, tries + 1))
+                if again.tries + 1 < _EXPECT_TRIES:
+                    unexpected[key] = replace(again, tries=again.tries + 1)
                 return False
         return True
 
-    def _restore(self, key: Key) -> None:
-        """Raises AllowanceSpent."""
+    def _named_and_unexpected(self) -> dict[Key, _Unexpected]:
+        """At first those that a former leader named."""
+        if self._unexpected is None:
+            changes = self._context.cache.unfinished()
+            known = [each.new for each in changes if each.resource is PODS and each.new]
+            self._arrivals.begin(known)
+            self._unexpected = {
+                pods.key_of(pod): _Unexpected(pods.nominated_node(pod))
+                for pod in known
+                if _is_named(pod)
+            }
+        return self._unexpected
+
+    def _expect(self, key: Key, node: str) -> None:
+        """Count the devices that kube-scheduler will give to the pod on the node, if there are any.
+        Raises AllowanceSpent."""
         cache = self._context.cache
         pod = cache.get(key)
         claims = None if pod is None else claims_of(cache, pod)
-        if pod is None or claims is None or not _is_named(pod):
+        if pod is None or claims is None or not (self.nominations.has(pod) or _is_named(pod)):
             return
         with suppress(Refused, InvalidValue):
-            outcome = self._placer.place(self._placer.read(pod, claims))
-            if isinstance(outcome, Placed) and outcome.node == pods.nominated_node(pod):
+            asked = self._placer.read(pod, claims)
+            outcome = self._placer.place(replace(asked, volumes=[only_on(node)]))
+            # Another node is where one of its claims has been allocated meanwhile.
+            if isinstance(outcome, Placed) and outcome.node == node:
                 self._count_as_named(pod, outcome)
 
     def _decide(self, pod: Object, claims: Mapping[str, Object]) -> None:
@@ -250,29 +269,16 @@ class Nominator:
             self.remove_waiting(key)  # devices are free: kube-scheduler lacks something else
 
     def _name(self, pod: Object, placed: Placed) -> None:
+        self.remove_waiting(pods.key_of(pod))
         self._count_as_named(pod, placed)
         self._context.dispatcher.dispatch(
             LiftGate(key=pods.key_of(pod), pod=pod, node=placed.node, hint=self._followed.hint)
         )
 
     def _count_as_named(self, pod: Object, placed: Placed) -> None:
-        key = pods.key_of(pod)
-        self.remove_waiting(key)
-        self._named[key] = placed.node
+        self._named[pods.key_of(pod)] = placed.node
         claims = placed.claims(self._context.cache.state().classes, timestamp="")
         self.nominations.add(pod, placed.node, claims)
-
-    def _expect_again(self, key: Key, node: str) -> None:
-        """Other devices of the same node, if there are any."""
-        cache = self._context.cache
-        pod = cache.get(key)
-        claims = None if pod is None else claims_of(cache, pod)
-        if pod is None or claims is None:
-            return
-        asked = self._placer.read(pod, claims)
-        outcome = self._placer.place(replace(asked, volumes=[only_on(node)]))
-        if isinstance(outcome, Placed):
-            self.nominations.add(pod, node, outcome.claims(cache.state().classes, timestamp=""))
 
     def _keep_waiting(self, asked: PodClaims, unplaced: Unplaced) -> None:
         """A few of the pods that wait for room have no gate."""

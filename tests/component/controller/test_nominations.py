@@ -165,6 +165,32 @@ def test_kube_scheduler_may_come_to_pods_in_another_order(stage: Stage, nominate
     keeps_gate(stage, "fourth")
 
 
+def test_what_is_foreseen_anew_may_take_more_than_one_step(
+    stage: Stage, nominate: Nominate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody is named meanwhile: the cards of pods that are named already would count as free."""
+    node = stage.add_node(cards(0, 1, 2))
+    nominate()
+    for name in ("first", "second"):
+        start(stage, name)
+        assert named(stage, name) == node
+    place, stopped = Placer.place, []
+
+    def stop_once(placer: Placer, *arguments: Any) -> object:
+        if not stopped:
+            stopped.append(arguments)
+            raise AllowanceSpent("1 s")
+        return place(placer, *arguments)
+
+    monkeypatch.setattr(Placer, "place", stop_once)
+    schedule(stage, "second", node, 0)
+    start(stage, "third")
+    assert named(stage, "third") == node
+    assert stopped
+    start(stage, "fourth")
+    keeps_gate(stage, "fourth")
+
+
 def test_a_pod_that_was_not_named_may_get_a_foreseen_card(stage: Stage, nominate: Nominate) -> None:
     node = stage.add_node(cards(0, 1))
     nominate()
