@@ -174,7 +174,8 @@ def test_what_is_foreseen_anew_may_take_more_than_one_step(
     for name in ("first", "second"):
         start(stage, name)
         assert named(stage, name) == node
-    place, stopped = Placer.place, []
+    place = Placer.place
+    stopped: list[Any] = []
 
     def stop_once(placer: Placer, *arguments: Any) -> object:
         if not stopped:
