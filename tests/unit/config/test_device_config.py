@@ -121,7 +121,7 @@ REFUSED = {
     ),
     "an unknown value": (
         config(packing={"cards": "Spread"}),
-        "packing.cards: Input should be 'binpack' or 'spread' (given 'Spread')",
+        f"packing.cards: Input should be '{BINPACK}'",
     ),
     "a value of another type": (config(packing="spread"), "packing: Input should be"),
     "no slices": (config(slices=0), "slices: Input should be greater than or equal to 1"),
