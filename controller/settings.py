@@ -13,7 +13,8 @@ from dra_driver.config.loader import Settings
 from dra_driver.model.claims.packing import Packing
 from dra_driver.telemetry.logs import LogFormat
 
-_POLICIES: Final = ", or ".join(f"{packing.preferred} ({packing})" for packing in Packing)
+*_OTHERS, _LAST = [f"{packing.preferred} ({packing})" for packing in Packing]
+_POLICIES: Final = f"{', '.join(_OTHERS)}, or {_LAST}"
 
 
 class ControllerSettings(Settings):

@@ -15,7 +15,7 @@ class Packing(StrEnum):
 
     @property
     def preferred(self) -> str:
-        """For people: which node or card is preferred."""
+        """For people: which one is preferred, in words for nodes and cards alike."""
         match self:
             case Packing.BINPACK:
                 return "the fullest that fits"
