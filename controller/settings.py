@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field, model_validator
 
@@ -12,6 +12,9 @@ from controller.leaderelection.leader import LONGEST
 from dra_driver.config.loader import Settings
 from dra_driver.model.claims.packing import Packing
 from dra_driver.telemetry.logs import LogFormat
+
+*_OTHERS, _LAST = [f"{packing.preferred} ({packing})" for packing in Packing]
+_POLICIES: Final = f"{', '.join(_OTHERS)}, or {_LAST}"
 
 
 class ControllerSettings(Settings):
@@ -157,13 +160,11 @@ class ControllerSettings(Settings):
     lease_retry: float = Field(2.0, gt=0, description="Seconds between two renewals.")
     pack_nodes: Packing = Field(
         Packing.BINPACK,
-        description="Which node is preferred: the fullest that fits (binpack), or the emptiest "
-        "(spread).",
+        description=f"Which node is preferred: {_POLICIES}.",
     )
     pack_cards: Packing = Field(
         Packing.BINPACK,
-        description="Which card of a node is preferred: the fullest that fits (binpack), or the "
-        "emptiest (spread).",
+        description=f"Which card of a node is preferred: {_POLICIES}.",
     )
     quiet_time: float = Field(
         5.0,

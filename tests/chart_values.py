@@ -1,8 +1,9 @@
 """The texts of the chart's values, from the comments of values.yaml.
 
-The comment above a value says what it is. If the chart hands the value to a program as it is, the
-comment begins with what `--help` says of that setting; an empty line of the comment ends that. The
-tables of values, and the descriptions in the schema, are made of the comments.
+The comment above a value says what it is. If the chart hands the value to one program as it is, and
+reads it for nothing else, the comment begins with what `--help` says of that setting; an empty line
+of the comment ends that. The tables of values, and the descriptions in the schema, are made of the
+comments.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
+from pydantic.fields import FieldInfo
 
 from controller.settings import ControllerSettings
 from dra_driver.agent.settings import AgentSettings
@@ -110,15 +112,25 @@ def _cell(text: str) -> str:
 
 
 def passed_settings(templates: Path = _CHART / "templates") -> dict[str, str]:
-    """What `--help` says of each value that one program gets as it is, and that the chart does not
-    read otherwise. By the value's path."""
-    everything = "".join(path.read_text(encoding="utf-8") for path in templates.rglob("*.*"))
-    found: dict[str, str] = {}
+    """What `--help` says of each value that one program gets as it is, and that no other object of
+    the chart depends on. By the value's path."""
+    objects = [path for path in templates.rglob("*.*") if path.name != "NOTES.txt"]
+    everything = "".join(path.read_text(encoding="utf-8") for path in objects)
+    return {
+        path: setting.description or ""
+        for path, setting in settings_of_values(templates)
+        if len(re.findall(rf"\.Values\.{path}\b", everything)) == 1
+    }
+
+
+def settings_of_values(
+    templates: Path = _CHART / "templates",
+) -> Iterator[tuple[str, FieldInfo]]:
+    """The settings that programs get from values as they are, each with the value's path before it.
+    A path comes twice if both programs get the value."""
     for name, settings in _PROGRAMS.items():
         for setting, path in _PASSED.findall((templates / name).read_text(encoding="utf-8")):
-            if len(re.findall(rf"\.Values\.{path}\b", everything)) == 1:
-                found[path] = settings.model_fields[setting.lower()].description or ""
-    return found
+            yield path, settings.model_fields[setting.lower()]
 
 
 def with_settings(text: str, settings: Mapping[str, str]) -> str:

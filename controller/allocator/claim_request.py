@@ -148,8 +148,8 @@ class _Parser:
             for selector in selectors
             if not is_ignored_selector(selector, self.ignored_fields)
         ]
-        if config.part is not None:
-            expressions.append(_OF_TYPE.format(config.part))
+        if config.mode is not None:
+            expressions.append(_OF_TYPE.format(config.mode))
         tolerations = tuple(entry.get("tolerations") or ())
         return ExactRequest(
             name=name,

@@ -1,9 +1,8 @@
 """What a pod may have, checked before anything is allocated. The node side refuses the same as the
 last resort (`dra_driver.node.visibility.visible_cards`, `dra_driver.node.plan`). Pure.
 
-Which devices containers may use together: `dra_driver.model.claims.usage_sets` has the rule and its
-reason. ``TOPS_VISIBLE_DEVICES`` names one DRS instance only, so a container has at most one, and no
-other device of ours beside it.
+Which devices containers may use together: `dra_driver.model.claims.usage_sets` has the rules and
+their reasons.
 
 Administrative access is for whole cards only, whoever else uses them. It is for tools that monitor
 or repair a card in use; a share or a DRS instance has nothing to monitor beside its user. The API
@@ -20,7 +19,13 @@ from controller.allocator.claim_request import ClaimRequest
 from controller.cache import pods
 from controller.cache.keys import uid_of
 from dra_driver.model.claims.claim import ClaimRef, Object, results
-from dra_driver.model.claims.usage_sets import UsageSet, Use, usage_sets, used_by_containers
+from dra_driver.model.claims.usage_sets import (
+    UsageSet,
+    Use,
+    may_be_together,
+    usage_sets,
+    used_by_containers,
+)
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ATTR_TYPE, CLASS_DRS, CLASS_SHARED, CLASS_WHOLE
@@ -123,7 +128,7 @@ def _check(pod: Object, ours: Mapping[str, Object], modes: Mapping[Use, Sequence
         users[used].append(container)
     for used, using in users.items():
         found = [mode for use in used for mode in modes.get(use, ())]
-        if len(found) > 1 and Mode.DRS.value in found:
+        if not may_be_together(found):
             raise Refused(
                 f"{_listed(sorted(using))} of pod {_name(pod)} would have {len(found)} GCU "
                 "devices, and one is a DRS instance, and a container's variables can name one "

@@ -44,13 +44,13 @@ def amount_objections(
     """
     asked = _asked(claim, result, ref)
     yield from _other_amount(claim, result, ref, asked.amounts)
-    if asked.part is not None and device.mode is not asked.part:
+    if asked.mode is not None and device.mode is not asked.mode:
         yield (
             (
-                f"its GcuConfig asks for isolation {_ISOLATION[asked.part]}, and a {device.mode} "
+                f"its GcuConfig asks for isolation {_ISOLATION[asked.mode]}, and a {device.mode} "
                 "device was granted"
             ),
-            f"request the class {_CLASS[asked.part]}, or let gcu-dra-controller allocate it",
+            f"request the class {_CLASS[asked.mode]}, or let gcu-dra-controller allocate it",
         )
     if asked.measures is not None:
         yield from _less(asked.measures, device, share_of(device))

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+from enum import EnumType
+from typing import Any, Literal, get_args, get_origin
 
+from dra_driver.model.claims.packing import Packing
 from tests.chart_values import (
+    SCHEMA,
     passed_settings,
+    settings_of_values,
     table,
     values_of,
     with_descriptions,
@@ -100,3 +105,29 @@ def test_a_value_that_the_chart_reads_itself_has_a_text_of_its_own() -> None:
     passed = passed_settings()
     assert passed["agent.presenceInterval"] == "Seconds between scans of the PCI bus."
     assert passed.keys().isdisjoint({"mode", "allocator", "kubeletRootDir", "logLevel"})
+
+
+def test_a_value_that_notes_mention_has_the_text_of_the_setting() -> None:
+    assert "controller.packNodes" in passed_settings()
+
+
+def words_of(annotation: Any) -> tuple[str, ...]:
+    """The words that a setting of that type takes; none if it takes others, too."""
+    if get_origin(annotation) is Literal:
+        return get_args(annotation)
+    return tuple(annotation) if isinstance(annotation, EnumType) else ()
+
+
+def words_in_schema(path: str) -> tuple[str, ...]:
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    inner = schema
+    for name in path.split("."):
+        inner = inner["properties"][name]
+    definition = schema["definitions"].get(inner.get("$ref", "").rpartition("/")[2], {})
+    return tuple((definition | inner).get("enum", ()))
+
+
+def test_the_schema_takes_the_words_that_a_setting_takes() -> None:
+    words = [(path, words_of(setting.annotation)) for path, setting in settings_of_values()]
+    assert ("controller.packCards", tuple(Packing)) in words
+    assert [(path, words_in_schema(path)) for path, _ in words] == words

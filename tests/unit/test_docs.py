@@ -14,6 +14,8 @@ import yaml
 
 from controller.legacy_resources.publisher import TRANSLATED as LIMITS_TRANSLATED
 from dra_driver.agent import events
+from dra_driver.model import names
+from dra_driver.model.claims.packing import Packing
 from dra_driver.model.effects import Point
 from tests.cluster.versions import REAL
 from tests.e2e.page_steps import commands_in
@@ -229,6 +231,18 @@ def test_the_page_on_crash_safety_lists_every_point_once() -> None:
     table = page.partition("\n## Where\n")[2].partition("\n## ")[0]
     listed = [name for cell in _POINTS.findall(table) for name in re.findall("`(.+?)`", cell)]
     assert sorted(listed) == sorted(Point)
+
+
+def test_the_page_on_choices_describes_every_packing_policy() -> None:
+    page = (CHECKOUT / "docs/user/how-a-device-is-chosen.md").read_text(encoding="utf-8")
+    assert [policy for policy in Packing if f"**{policy}**" not in page] == []
+
+
+def test_the_page_on_sharing_lists_every_variable_of_a_container() -> None:
+    page = (CHECKOUT / "docs/user/sharing.md").read_text(encoding="utf-8")
+    table = page.partition("| variable | value |")[2].partition("\n\n")[0]
+    variables = {value for name, value in vars(names).items() if name.startswith("ENV_")}
+    assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == variables
 
 
 def test_the_table_of_versions_is_the_matrix() -> None:

@@ -10,6 +10,7 @@ from typing import Final
 
 NodeSet = int
 Level = tuple[int, int]
+"""The nodes with the smallest level come first. Both numbers may be negative."""
 _PEELED: Final = 8
 _SLACK: Final = 4096  # numbers of deleted nodes that are tolerated before all nodes are renumbered
 
@@ -160,7 +161,8 @@ class Levels:
 
     def walk(self, nodes: NodeSet) -> Iterator[NodeSet]:
         """The set split by level, the lowest first."""
-        block, part = -1, 0
+        block: int | None = None
+        part = 0
         for level in tuple(self._order):
             if level[0] // self._width != block:
                 if not nodes:

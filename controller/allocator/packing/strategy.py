@@ -16,10 +16,15 @@ class Strategy(ABC):
     """The order of nodes, the order of a node's cards, and whether replicas are kept apart. Nodes
     and cards may have different strategies.
 
+    A strategy has no state, and reads neither names nor attributes: nodes and cards that are
+    equally full are in one set (ADR 23). Of nodes that are equally good, the one with the lowest
+    number (`NodeNumbers`) comes first.
+
     `keeps_apart`: nodes and cards that replicas of the same workload use come last.
     `card_first`: how well a card fits decides before the levels of nodes do, if nodes and cards
     both have such a strategy.
-    `level_width`: so many values of a level's first number are passed by together (`Levels`).
+    `level_width`: changes the time only. `Levels` skips that many values of a level's first number
+    at once: 1 if it counts cards, `WHOLE` if it is in thousandths.
     """
 
     keeps_apart: ClassVar[bool]

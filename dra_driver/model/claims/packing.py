@@ -7,16 +7,26 @@ from enum import StrEnum
 
 
 class Packing(StrEnum):
-    """Fill what is in use first, or use what is emptiest first."""
+    """The policies by the names that settings and claims have for them. What they do is in
+    `controller.allocator.packing`."""
 
     BINPACK = "binpack"
     SPREAD = "spread"
 
+    @property
+    def preferred(self) -> str:
+        """For people: which one is preferred, in words for nodes and cards alike."""
+        match self:
+            case Packing.BINPACK:
+                return "the fullest that fits"
+            case Packing.SPREAD:
+                return "the emptiest"
+
 
 @dataclass(frozen=True, slots=True)
 class PackingChoice:
-    """What somebody says of it, for nodes and for the cards of a node separately; None where
-    nothing is said."""
+    """The policies that somebody chose, for nodes and for the cards of a node separately; None
+    where nothing is said."""
 
     nodes: Packing | None = None
     cards: Packing | None = None

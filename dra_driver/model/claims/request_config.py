@@ -17,13 +17,14 @@ _NO_CHOICE: Final = PackingChoice()
 @dataclass(frozen=True, slots=True)
 class RequestConfig:
     """`slices` of a shared card and `size` of a DRS instance, or `measures` in their place, are
-    None where nothing is said, and `part` where shared slices and DRS instances serve."""
+    None where nothing is said. `mode` is the one that ``isolation`` stands for; None if shared
+    slices and DRS instances serve."""
 
     packing: PackingChoice = _NO_CHOICE
     slices: int | None = None
     size: int | None = None
     measures: Measures | None = None
-    part: Mode | None = None
+    mode: Mode | None = None
 
     @property
     def amounts(self) -> Mapping[str, int]:
@@ -43,7 +44,7 @@ class RequestConfig:
             earlier.slices if self.slices is None else self.slices,
             earlier.size if self.size is None else self.size,
             _together(self.measures, earlier.measures),
-            self.part or earlier.part,
+            self.mode or earlier.mode,
         )
 
 

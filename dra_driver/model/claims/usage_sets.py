@@ -1,4 +1,4 @@
-"""Usage sets: what of ours one container uses, and the rule that keeps its variables whole.
+"""Usage sets: what of ours one container uses, and the rules that keep its variables whole.
 
 CDI merges a container's environment by name and the last device wins, so each CDI device of a
 container must carry the variables of all of that container's devices. That is possible only
@@ -7,11 +7,12 @@ while the sets that a pod's containers use are pairwise equal or disjoint.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from dra_driver.model.errors import Refused
+from dra_driver.model.mode import Mode
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -23,6 +24,13 @@ class Use:
 
 
 UsageSet = frozenset[Use]
+
+
+def may_be_together(modes: Collection[str]) -> bool:
+    """Whether one container may have these devices, of each of which `modes` has the mode. The
+    variable ``TOPS_VISIBLE_DEVICES`` is known to name one DRS instance only, so beside an instance
+    there is no other device."""
+    return len(modes) < 2 or Mode.DRS not in modes
 
 
 def usage_sets(

@@ -1,9 +1,8 @@
 """Which cards each device of a call must name, so that a container sees all its cards.
 
-`dra_driver.model.claims.usage_sets` has the rule and its reason. Here the rule is applied to the
+`dra_driver.model.claims.usage_sets` has the rules and their reasons. Here they are applied to the
 claims of a call's pod (`dra_driver.node.visibility.pods`), with those that were prepared for other
-pods (`dra_driver.node.visibility.other_claims`). ``TOPS_VISIBLE_DEVICES`` is known to name one DRS
-instance only, so a container has at most one, and then no other GCU device.
+pods (`dra_driver.node.visibility.other_claims`).
 """
 
 from __future__ import annotations
@@ -13,9 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from dra_driver.model.claims.claim import ClaimRef, Object, claim_names
-from dra_driver.model.claims.usage_sets import UsageSet, Use, usage_sets
+from dra_driver.model.claims.usage_sets import UsageSet, Use, may_be_together, usage_sets
 from dra_driver.model.errors import GcuError, Refused
-from dra_driver.model.mode import Mode
 from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
 from dra_driver.node.checkpoint.records import PreparedDevice, PreparedDevices
 from dra_driver.node.ports import ObjectReader
@@ -222,7 +220,7 @@ def _together(devices: PreparedDevices) -> PreparedDevices:
 
 def _check_instances(devices: PreparedDevices) -> None:
     """Raise Refused if one container must not have all of `devices`."""
-    if len(devices) > 1 and any(device.mode is Mode.DRS for device in devices):
+    if not may_be_together([device.mode for device in devices]):
         names = ", ".join(device.device_name for device in devices)
         raise Refused(
             f"a container would have several devices and one is a DRS instance ({names}), "

@@ -60,8 +60,8 @@ def test_understood(parameters: object, said: PackingChoice) -> None:
         pytest.param({"memory": "14Gi"}, RequestConfig(measures=Measures(14336)), id="memory"),
         pytest.param({"memory": "1"}, RequestConfig(measures=Measures(1)), id="rounded up"),
         pytest.param({"cores": 24}, RequestConfig(measures=Measures(None, 24)), id="cores"),
-        pytest.param({"isolation": "fixed-share"}, RequestConfig(part=Mode.DRS), id="in hardware"),
-        pytest.param({"isolation": "best-effort"}, RequestConfig(part=Mode.SHARED), id="shared"),
+        pytest.param({"isolation": "fixed-share"}, RequestConfig(mode=Mode.DRS), id="in hardware"),
+        pytest.param({"isolation": "best-effort"}, RequestConfig(mode=Mode.SHARED), id="shared"),
     ],
 )
 def test_amounts(amounts: dict[str, object], said: RequestConfig) -> None:
@@ -121,7 +121,7 @@ REFUSED = {
     ),
     "an unknown value": (
         config(packing={"cards": "Spread"}),
-        "packing.cards: Input should be 'binpack' or 'spread' (given 'Spread')",
+        f"packing.cards: Input should be '{BINPACK}'",
     ),
     "a value of another type": (config(packing="spread"), "packing: Input should be"),
     "no slices": (config(slices=0), "slices: Input should be greater than or equal to 1"),

@@ -73,3 +73,11 @@ def test_a_set_is_split_by_level(width: int) -> None:
     levels.remove((0, 1), 0b1000)
     assert list(levels.walk(0b1111)) == [0b0010, 0b0001]
     assert list(levels.walk(0)) == []
+
+
+@pytest.mark.parametrize("width", [1, 10])
+def test_a_level_may_be_below_zero(width: int) -> None:
+    levels = Levels(width)
+    for number, level in enumerate([(0, 0), (-1, 0)]):
+        levels.add(level, 1 << number)
+    assert list(levels.walk(0b11)) == [0b10, 0b01]

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from dra_driver.model.claims.usage_sets import Use, usage_sets
+from dra_driver.model.claims.usage_sets import Use, may_be_together, usage_sets
 from dra_driver.model.errors import Refused
+from dra_driver.model.mode import Mode
 
 A1, A2, B1 = Use("uid-a", "one"), Use("uid-a", "two"), Use("uid-b", "one")
 CLAIMS = {"a": "uid-a", "b": "uid-b"}
@@ -96,3 +97,18 @@ def test_a_pod_without_claims_of_ours() -> None:
 def test_fields_that_are_null_are_as_if_left_out() -> None:
     spec = {"initContainers": None, "containers": [{"name": "c", "resources": {"claims": None}}]}
     assert usage_sets({"metadata": {"name": "p"}, "spec": spec}, {}, {}) == {}
+
+
+@pytest.mark.parametrize(
+    ("modes", "together"),
+    [
+        pytest.param([], True, id="nothing"),
+        pytest.param([Mode.DRS], True, id="one instance"),
+        pytest.param([Mode.DRS, Mode.DRS], False, id="two instances"),
+        pytest.param([Mode.WHOLE, Mode.DRS], False, id="an instance and a card"),
+        pytest.param([Mode.WHOLE, Mode.SHARED], True, id="a card and a share"),
+        pytest.param(["drs", "unknown"], False, id="an instance and what is not known yet"),
+    ],
+)
+def test_a_container_has_one_instance_or_none(modes: list[str], together: bool) -> None:
+    assert may_be_together(modes) is together
