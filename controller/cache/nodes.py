@@ -7,6 +7,7 @@ kube-scheduler: preemption may free them.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from hashlib import sha256
@@ -19,6 +20,9 @@ from dra_driver.model.errors import InvalidValue
 _UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 _OLDEST: Final = ".".join(map(str, OLDEST))
 _MOST_VERSIONS: Final = 256  # a node may write any text as its version
+_INT64: Final = range(-(2**63), 2**63)
+_DECIMAL: Final = re.compile(r"[+-]?[0-9]+")
+_MOST_CHARACTERS: Final = 63  # of a label's value; Python reads no number of thousands of digits
 _PREVENTING = frozenset({"NoSchedule", "NoExecute"})
 
 
@@ -179,8 +183,16 @@ def _term_matches(term: Mapping[str, Any], node: Node) -> bool:
 
 
 def _ordered(operator: str, found: str | None, given: Iterable[str]) -> bool:
-    try:
-        left, right = int(found or ""), int(next(iter(given)))
-    except ValueError:
+    left, right = _integer(found or ""), _integer(next(iter(given)))
+    if left is None or right is None:
         return False
     return left > right if operator == "Gt" else left < right
+
+
+def _integer(text: str) -> int | None:
+    """As kube-scheduler reads it (k8s.io/apimachinery, pkg/labels/selector.go,
+    Requirement.Matches: strconv.ParseInt). None if it is no decimal number of 64 bits."""
+    if len(text) > _MOST_CHARACTERS or not _DECIMAL.fullmatch(text):
+        return None
+    number = int(text)
+    return number if number in _INT64 else None

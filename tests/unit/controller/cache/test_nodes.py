@@ -70,6 +70,36 @@ CASES: dict[str, tuple[Object, Object, str | None]] = {
     "Gt": (affinity(expression("size", "Gt", "7")), node(), None),
     "Lt": (affinity(expression("size", "Lt", "8")), node(), AFFINITY),
     "Gt of no number": (affinity(expression("zone", "Gt", "7")), node(), AFFINITY),
+    "Gt of a signed number": (affinity(expression("size", "Gt", "+7")), node(), None),
+    "Gt of a negative number": (affinity(expression("size", "Gt", "-7")), node(), None),
+    "Gt of leading zeros": (affinity(expression("size", "Gt", "007")), node(), None),
+    "Gt of the least number": (affinity(expression("size", "Gt", str(-(2**63)))), node(), None),
+    "Gt of less than that": (
+        affinity(expression("size", "Gt", str(-(2**63) - 1))),
+        node(),
+        AFFINITY,
+    ),
+    "Lt of the greatest number": (
+        affinity(expression("size", "Lt", str(2**63 - 1))),
+        node(),
+        None,
+    ),
+    "Lt of more than that": (affinity(expression("size", "Lt", str(2**63))), node(), AFFINITY),
+    "Lt of a number with an underscore": (
+        affinity(expression("size", "Lt", "1_0")),
+        node(),
+        AFFINITY,
+    ),
+    "Gt of a number behind a space": (
+        affinity(expression("size", "Gt", " 1")),
+        node(),
+        AFFINITY,
+    ),
+    "Gt of other digits than ASCII's": (
+        affinity(expression("size", "Gt", "\u0661")),
+        node(),
+        AFFINITY,
+    ),
     "unknown operator": (affinity(expression("zone", "Like", "a")), node(), AFFINITY),
     "all of a term": (
         affinity(expression("zone", "Exists"), expression("rack", "Exists")),
