@@ -72,7 +72,8 @@ class Capacity:
 
     def consumed(self, asked: Amount | None) -> Amount | None:
         """What is consumed if `asked` is requested (None: the request does not mention it). None
-        if the policy allows no such request."""
+        if the policy allows no such request, or it is negative (upstream: CmpRequestOverCapacity
+        of structured/internal/experimental, 1.37.2, errNegativeCapacity)."""
         amount = (self.default or self.total) if asked is None else self._round_up(asked)
         return amount if self._allows(amount) else None
 
@@ -98,6 +99,8 @@ class Capacity:
         return Amount.whole(least - (least - asked.units) // step * step)
 
     def _allows(self, amount: Amount) -> bool:
+        if amount.value < 0:
+            return False
         if self.default is not None and amount.value == self.default.value:
             return True
         if self.minimum is None:

@@ -236,6 +236,10 @@ def _shortfalls(exact: ExactRequest, found: Diagnosis) -> Iterator[str]:
     texts = exact.device_request.texts
     for name in sorted({each.name for each in found.shortfalls}):
         asked = f"; asks for {_amount(name, texts[name])}, "
+        amount = exact.device_request.capacity.get(name)
+        if amount is not None and amount.value < 0:
+            yield f"{asked}which is negative"
+            continue
         known = [
             each.most for each in found.shortfalls if each.name == name and each.most is not None
         ]

@@ -168,11 +168,12 @@ def all_devices(
     node: NodeInfo, device_request: DeviceRequest, selectors: Selectors
 ) -> list[Candidate] | None:
     """All that a request with allocationMode All gets, at least one; None if not all of them are
-    free. Devices that are too small, or have too little left to share, do not count."""
+    free. Devices that are too small do not count; those that have too little left to share do
+    (upstream: validateDeviceRequest of structured/internal/experimental, 1.37.2)."""
     for card in node.cards:
         fit = card.signature.fit_of(device_request, card.devices, selectors)
         results = {card.signature.feasibility(device_request, index) for index in fit.selected}
-        if results - {Feasibility.FREE, Feasibility.TOO_SMALL, Feasibility.FULL}:
+        if results - {Feasibility.FREE, Feasibility.TOO_SMALL}:
             return None
     found = free_devices(node, device_request, selectors)
     return found if 0 < len(found) <= MOST_RESULTS else None

@@ -46,6 +46,10 @@ NO_DEFAULT = {"value": "9", "requestPolicy": {"validRange": {"min": "1", "max": 
         pytest.param(NO_DEFAULT, None, None, id="all of it is more than the policy allows"),
         pytest.param(PLAIN, None, "40Gi", id="no policy: nothing asked takes all"),
         pytest.param(PLAIN, "10Gi", "10Gi", id="no policy: what is asked"),
+        pytest.param(PLAIN, "0", "0", id="no policy: nothing"),
+        pytest.param(PLAIN, "-5", None, id="no policy: a negative amount"),
+        pytest.param(SLICES, "-5", "1", id="range: a negative amount is below the least"),
+        pytest.param(SIZES, "-5", "1", id="values: a negative amount is below the least"),
     ],
 )
 def test_consumed(entry: Object, asked: str | None, consumed: str | None) -> None:

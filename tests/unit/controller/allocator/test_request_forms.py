@@ -35,6 +35,7 @@ POOLED: Object = {
     "allowMultipleAllocations": True,
     "capacity": {"slices": {"value": "6", "requestPolicy": SPAN}},
 }
+TINY: Object = {"allowMultipleAllocations": True, "capacity": {"slices": {"value": "1"}}}
 ALONE = '("alone" in device.attributes["gcu.enflame.com"])'
 THIRTY_THREE = [plain(f"d{number:02}") for number in range(33)]
 
@@ -83,11 +84,29 @@ CASES = {
         [request(**ALL)],
         "2 cards: 1 free, 1 in shared mode; all requested",
     ),
-    "all passes by shared devices without room": (
+    "all waits for a shared device without room": (
         pool("a", [plain("p", **POOLED), plain("q", **POOLED)]),
         [allocated("x", "a", "p", consumed={"slices": "6"})],
         [request(cls=ANY, **ALL)],
-        ["q"],
+        "2 devices: 1 free, 1 without a free slice; all requested",
+    ),
+    "all passes by shared devices that are too small": (
+        pool("a", [plain("p", **POOLED), plain("q", **TINY)]),
+        [],
+        [request(cls=ANY, capacity={"slices": "6"}, **ALL)],
+        ["p"],
+    ),
+    "a negative amount of a capacity without a policy": (
+        pool("a", [plain("p", capacity={"memory": {"value": "40Gi"}})]),
+        [],
+        [request(cls=ANY, capacity={"memory": "-5"})],
+        "1 device: 1 too small; 1 requested; asks for -5 of memory, which is negative",
+    ),
+    "a negative amount where the policy has a least one": (
+        pool("a", [plain("p", **POOLED)]),
+        [],
+        [request(cls=ANY, capacity={"slices": "-5"})],
+        ["p"],
     ),
     "all needs at least one": (
         pool("a", cards(2)),
