@@ -38,6 +38,7 @@ from tests.unit.selector.expressions.table import (
     DEVICE,
     DRIVER,
     THEMES,
+    THEMES_SINCE_1_37,
     TOO_COSTLY,
     Theme,
     spelled,
@@ -233,7 +234,8 @@ def cases(machines: dict[str, SelectorInput], since: Mapping[str, Verdict]) -> l
     """The table for the first machine; what reads devices, for the second as well. What `since`
     has is of that verdict on the first, and not asked on the second."""
     first, second = machines
-    asked = [each for theme in THEMES.values() for each in expected_of(theme)]
+    themes = THEMES | THEMES_SINCE_1_37 if since else THEMES
+    asked = [each for theme in themes.values() for each in expected_of(theme)]
     asked += [(expression, Verdict.FAILS) for expression in TOO_COSTLY]
     found = [
         Case(f"first-{n}", spelled(expression), first, since.get(spelled(expression), expected))

@@ -52,7 +52,7 @@ def includes(target: Value, item: Value) -> bool:
 
 
 def is_sorted(values: list[Value]) -> bool:
-    return all(compare(a, b) <= 0 for a, b in pairwise(values))
+    return all(_order(a, b) <= 0 for a, b in pairwise(values))
 
 
 def least(values: list[Value]) -> Value:
@@ -68,9 +68,21 @@ def _extreme(name: str, values: list[Value], sign: int) -> Value:
         raise EvaluationError(f"{name} called on empty list")
     best = values[0]
     for each in values[1:]:
-        if compare(each, best) == sign:
+        if _order(best, each) == -sign:
             best = each
     return best
+
+
+def _order(left: Value, right: Value) -> int:
+    """-1, 0 or 1; 0 also where the two cannot be compared, as `isSorted` and `cmp` of upstream's
+    pkg/cel/library/lists.go pass by what Compare reports. Raises EvaluationError if the right
+    value is of a type without any order."""
+    if not has_order(right):
+        raise no_overload("<", left, right)
+    try:
+        return compare(left, right)
+    except EvaluationError:
+        return 0
 
 
 def total(zero: Value, add: Callable[[Value, Value], Value]) -> Callable[[list[Value]], Value]:

@@ -59,8 +59,8 @@ def build(parsed: Parsed, budget: CostBudget) -> Node:
     """Raises RefusedError for what has no meaning here, and where `budget` does not suffice."""
     builder = _Builder(parsed, budget)
     node = builder.node(parsed.tree, 0)
-    if builder.optionals:
-        raise syntax_error(parsed.text, min(builder.optionals))
+    if stray := builder.optionals | builder.fields.keys():
+        raise syntax_error(parsed.text, min(stray))
     return node
 
 
@@ -68,6 +68,7 @@ class _Builder:
     def __init__(self, parsed: Parsed, budget: CostBudget) -> None:
         self._budget = budget
         self.optionals = set(parsed.optionals)  # those that no node has taken yet
+        self.fields = dict(parsed.fields)  # likewise
         self._text = parsed.text
         self._literals = parsed.literals
         self._signed: dict[int, str] = {}  # number literals by offset that have another sign
@@ -184,9 +185,11 @@ class _Builder:
 
     def _member_dot(self, tree: Tree, depth: int) -> Node:
         optional = bool(self._optional(tree.children[1:]))
-        field = self._field(tree, 1)
-        if field in _KEYWORDS:
-            raise RefusedError(f"{field!r} cannot be selected, but ['{field}'] can")
+        field = self.fields.pop(start(tree.children[1]), None)
+        if field is None:
+            field = self._field(tree, 1)
+            if field in _KEYWORDS:
+                raise RefusedError(f"{field!r} cannot be selected, but ['{field}'] can")
         return syntax.Select(self.node(child(tree, 0), depth), field, optional=optional)
 
     def _member_index(self, tree: Tree, depth: int) -> Node:

@@ -6,6 +6,10 @@ integer literal can be called. Its tokens of true and false have no position. So
 read here and masked by underscores. Its grammar has no optional selection: the question mark of
 ``.?``, ``[?`` and ``{?`` is masked by a space. A mask is as long as what it hides, so that
 positions stay right.
+
+Fields in backquotes are masked, too (github.com/google/cel-go v0.29.2, parser/gen/CEL.g4,
+ESC_IDENTIFIER; parser/parser.go, NewParser, reads them by default: Kubernetes 1.37). Its lexer
+takes ``indevice`` for ``in device`` behind a value.
 """
 
 from __future__ import annotations
@@ -36,10 +40,13 @@ _TOKEN: Final = re.compile(
     rf"(?P<quoted>{_QUOTED})|(?P<comment>//[^\n]*)"
     r"|(?<!\w)(?:(?P<bool>true|false)(?!\w)|(?P<target>[0-9]+)(?=\.(?![0-9]))"
     r"|(?P<number>(?:[0-9]*\.)?[0-9]+(?:[eE][+-]?[0-9]+)?))"
+    r"|`(?P<field>[a-zA-Z0-9_./\- ]+)`(?!\w)"
     r"|(?P<stray>[`'\"])",
     re.DOTALL,
 )
 _MARK: Final = re.compile(r"[.\[{,]\s*(?P<optional>\?)\s*|(?P<trailing>,)(?=\s*[\]}])")
+
+_WORD: Final = re.compile(r"\w")
 
 Tree = lark.Tree[lark.Token]
 
@@ -48,12 +55,13 @@ Tree = lark.Tree[lark.Token]
 class Parsed:
     """cel-python's tree; by their offset in the text the values of the masked literals, of integers
     the digits; the offsets of what follows a question mark of an optional selection, element or
-    entry."""
+    entry; by their offset the fields in backquotes."""
 
     text: str
     tree: Tree
     literals: Mapping[int, Value]
     optionals: frozenset[int]
+    fields: Mapping[int, str]
 
 
 def load_grammar() -> None:
@@ -72,9 +80,10 @@ def parse(text: str, budget: CostBudget) -> Parsed:
         raise RefusedError(f"it is longer than {LONGEST} bytes")
     literals: dict[int, Value] = {}
     optionals: set[int] = set()
-    masked = _without_marks(_without_literals(text, literals), optionals)
+    fields: dict[int, str] = {}
+    masked = _without_marks(_without_literals(text, literals, fields), optionals)
     try:
-        return Parsed(text, _tree(masked, budget), literals, frozenset(optionals))
+        return Parsed(text, _tree(masked, budget), literals, frozenset(optionals), fields)
     except lark.UnexpectedInput as error:
         raise RefusedError(f"syntax error at line {error.line}, column {error.column}") from error
 
@@ -84,13 +93,18 @@ def _tree(masked: str, budget: CostBudget) -> Tree:
     parsing, last = _parser().parse_interactive(masked), None
     for token in parsing.iter_parse():
         budget.spend(_TOKEN_COST)
+        assert token.end_pos is not None
+        if token.type == "IN" and _WORD.match(masked, token.end_pos):
+            assert token.start_pos is not None
+            raise syntax_error(masked, token.start_pos)
         last = token
     tree: Tree = parsing.feed_eof(last)  # type: ignore[no-untyped-call]
     return tree
 
 
-def _without_literals(text: str, found: dict[int, Value]) -> str:
-    """The text with masks for literals, which are `found`, and without comments."""
+def _without_literals(text: str, found: dict[int, Value], fields: dict[int, str]) -> str:
+    """The text with masks for literals, which are `found`, and for the `fields` in backquotes, and
+    without comments."""
 
     def mask(token: re.Match[str]) -> str:
         kind, length = token.lastgroup, len(token[0])
@@ -103,6 +117,9 @@ def _without_literals(text: str, found: dict[int, Value]) -> str:
                 return "_" * length
             case "target":
                 found[token.start()] = token[0]
+                return "_" * length
+            case "field":
+                fields[token.start()] = token["field"]
                 return "_" * length
             case "number":
                 return token[0]

@@ -9,7 +9,14 @@ import pytest
 from dra_driver.model.errors import InvalidValue
 from dra_driver.selector.device import SelectorInput
 from dra_driver.selector.selector import Selectors
-from tests.unit.selector.expressions.table import DEVICE, DRIVER, THEMES, TOO_COSTLY, spelled
+from tests.unit.selector.expressions.table import (
+    DEVICE,
+    DRIVER,
+    THEMES,
+    THEMES_SINCE_1_37,
+    TOO_COSTLY,
+    spelled,
+)
 
 INPUT = SelectorInput.of(DRIVER, DEVICE)
 
@@ -22,7 +29,7 @@ def selectors() -> Selectors:
 def table(outcome: str) -> list[Any]:
     return [
         pytest.param(spelled(expression), id=f"{name}: {expression}")
-        for name, theme in THEMES.items()
+        for name, theme in (THEMES | THEMES_SINCE_1_37).items()
         for expression in getattr(theme, outcome)
     ]
 

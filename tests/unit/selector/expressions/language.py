@@ -6,6 +6,28 @@ from typing import Final
 
 from tests.unit.selector.expressions.theme import DRIVER, Theme
 
+ESCAPED: Final = Theme(
+    matches=(
+        'GCU.`model` == "S60" && GCU.?`model`.orValue("") == "S60"',
+        "has(GCU.`model`) && !has(GCU.`nothing`)",
+        '{"a-b/c.d e": 1}. `a-b/c.d e` == 1',
+        '{"in": 1}.`in` == 1 && {"true": 1}.`true` == 1 && {"1": 1}.`1` == 1',
+        '{"//": 1}.`//` == 1 && "a`b" == "a`b"',
+    ),
+    fails=(
+        '{"true": 1}.` true` == 1',
+        '{"": 1}.`` == 1',
+        '{"a+b": 1}.`a+b` == 1',
+        '{"é": 1}.`é` == 1',
+        '{"ab": 1}.`a`b == 1',
+        '{"a": {"b": 1}}.`a``b` == 1',
+        "[1].`size`() == 1",
+        "`size`([1]) == 1",
+        f'`device`.driver == "{DRIVER}"',
+        f'.`device`.driver == "{DRIVER}"',
+    ),
+)
+"""Fields in backquotes, which Kubernetes reads from 1.37 on."""
 DEVICES: Final = Theme(
     matches=(
         f'device.driver == "{DRIVER}"',
@@ -194,6 +216,8 @@ EQUALITY: Final = Theme(
         '1 != "1"',
         "true == 1",
         "1.0 in [1]",
+        '"x" indevice.attributes',
+        "1 in1",
         '"a" + 1 == "a1"',
         'dyn("a") + 1 == "a1"',
         '[1] + ["a"] == [1]',

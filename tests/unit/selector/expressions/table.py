@@ -11,7 +11,7 @@ from typing import Final
 from tests.unit.selector.expressions import functions, language, optionals
 from tests.unit.selector.expressions.theme import DEVICE, DRIVER, Theme, spelled
 
-__all__ = ["DEVICE", "DRIVER", "THEMES", "TOO_COSTLY", "Theme", "spelled"]
+__all__ = ["DEVICE", "DRIVER", "THEMES", "THEMES_SINCE_1_37", "TOO_COSTLY", "Theme", "spelled"]
 
 TOO_COSTLY: Final = (*functions.TOO_COSTLY, *optionals.TOO_COSTLY)
 THEMES: Final = {
@@ -29,3 +29,4 @@ THEMES: Final = {
     "versions": functions.SEMVERS,
     "conversions": functions.CONVERSIONS,
 }
+THEMES_SINCE_1_37: Final = {"fields in backquotes": language.ESCAPED}
