@@ -95,7 +95,7 @@ class Oracle:
             alone = [name for name in fitting if self.valid([(slot, name)])]
             yield from combinations(alone, slot.spec["count"])
             return
-        wanted = tuple(name for name in fitting if self._has_capacity([(slot, name)], name))
+        wanted = tuple(name for name in fitting if self._is_large_enough(slot, name))
         if wanted:
             yield wanted
 
@@ -130,10 +130,19 @@ class Oracle:
             for taint in self._devices[name].get("taints", ())
         )
 
+    def _is_large_enough(self, slot: Slot, name: str) -> bool:
+        """Whether the device could serve the request if nothing of it were held."""
+        return self._fits_beside(Counter(), [(slot, name)], name)
+
     def _has_capacity(self, pairs: Sequence[tuple[Slot, str]], name: str) -> bool:
+        return self._fits_beside(self._used[name], pairs, name)
+
+    def _fits_beside(
+        self, used: Mapping[str, int], pairs: Sequence[tuple[Slot, str]], name: str
+    ) -> bool:
         device = self._devices[name]
         capacity: Mapping[str, Any] = device.get("capacity", {})
-        total: Counter[str] = Counter(self._used[name])
+        total: Counter[str] = Counter(used)
         for slot, chosen in pairs:
             if chosen != name:
                 continue
