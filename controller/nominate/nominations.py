@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -11,10 +10,8 @@ from controller.cache import pods
 from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key, uid_of
 from controller.nominate.limits_claim import is_made, uid_to_be_made
-from controller.write.node_hint import NodeHint
 from dra_driver.model.claims.claim import Object, allocation, results
 
-_WINDOW: Final = 200  # names
 _GATED: Final = "SchedulingGated"
 """The reason of the condition PodScheduled that a gated pod has, and keeps until the first try."""
 
@@ -166,25 +163,3 @@ def is_judged(pod: Object) -> bool:
     A gate is lifted once, so any such word is from after it."""
     condition = pods.not_scheduled(pod)
     return bool(pods.node_name(pod)) or (condition is not None and condition[0] != _GATED)
-
-
-class FollowedNames:
-    """How often kube-scheduler bound a pod to the proposed node. `hint` is how the next node is
-    proposed. If less than half of the last 200 were followed, it is a preferred affinity from then
-    on, until the process ends."""
-
-    def __init__(self) -> None:
-        self._last: deque[bool] = deque(maxlen=_WINDOW)
-        self.hint = NodeHint.NAME
-
-    def record(self, *, followed: bool) -> bool:
-        """A pod was bound. Returns whether names stop with it."""
-        self._last.append(followed)
-        stops = (
-            self.hint is NodeHint.NAME
-            and len(self._last) == _WINDOW
-            and sum(self._last) * 2 < _WINDOW
-        )
-        if stops:
-            self.hint = NodeHint.AFFINITY
-        return stops

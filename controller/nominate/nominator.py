@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -12,9 +11,10 @@ from controller.allocator.ownership import MixesDrivers
 from controller.cache import pods
 from controller.cache.keys import Key
 from controller.nominate.arrivals import Arrivals
+from controller.nominate.followed_names import FollowedNames
 from controller.nominate.limits_claim import claims_of
 from controller.nominate.metrics import NominationMetrics
-from controller.nominate.nominations import FollowedNames, Nominations, is_judged
+from controller.nominate.nominations import Nominations, is_judged
 from controller.placer.outcome import Placed, Unplaced
 from controller.placer.placer import Placer
 from controller.placer.pod_claims import PodClaims
@@ -27,8 +27,6 @@ from dra_driver.kube.resources import PODS
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.selector.allowance import STEPS, AllowanceSpent
-
-logger = logging.getLogger(__name__)
 
 _CLAIMS_WITHIN = 2.0  # seconds in which kube-controller-manager makes a pod's claims from templates
 _RESTORE_AGAIN = 2  # times; a step that was stopped has found out something for the next one
@@ -62,8 +60,7 @@ class Nominator:
         self._placer = placer
         self._line = line
         self._metrics = metrics
-        self._followed = FollowedNames()
-        self._on_names_stopped = on_names_stopped
+        self._followed = FollowedNames(metrics, on_names_stopped)
         self._arrivals = Arrivals(metrics.arrived)
         self._volumes = VolumeCache(context.clock)
         self._named: dict[Key, str] = {}  # the node of a pod that is not bound
@@ -346,16 +343,8 @@ class Nominator:
     def _count(self, pod: Object) -> None:
         """The pod is bound, or has ended."""
         named, node = self._named.pop(pods.key_of(pod), ""), pods.node_name(pod)
-        if not (named and node):
-            return
-        self._metrics.bound.labels(str(named == node).lower()).inc()
-        if self._followed.record(followed=named == node):
-            logger.warning(
-                "kube-scheduler followed less than half of the last names: from now on nodes are "
-                "proposed by preferred affinity, which packs worse"
-            )
-            self._metrics.names_stopped.set(1)
-            self._on_names_stopped()
+        if named and node:
+            self._followed.record(followed=named == node)
 
 
 def _is_named(pod: Object) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from controller.nominate import nominations
+from controller.nominate import followed_names
 from controller.placer.placer import Placer
 from dra_driver.kube.errors import Forbidden, KubeError, Unavailable
 from dra_driver.kube.resources import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS
@@ -500,7 +500,7 @@ def test_it_counts_how_pods_come(stage: Stage, nominate: Nominate) -> None:
 def test_names_stop_where_kube_scheduler_does_not_follow(
     stage: Stage, nominate: Nominate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nominations, "_WINDOW", 2)
+    monkeypatch.setattr(followed_names, "_WINDOW", 2)
     nodes = {stage.add_node(cards(0, 1, 2)) for _ in range(2)}
     replica = nominate()
     assert replica.metric("gcu_controller_names_stopped") == 0
