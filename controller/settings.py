@@ -104,7 +104,8 @@ class ControllerSettings(Settings):
         20,
         ge=0,
         description="Most waiting pods for which there is no room, and that kube-scheduler sees "
-        "nevertheless: autoscalers and preemption act on pods that it refuses.",
+        "nevertheless: autoscalers and preemption act on pods that it refuses. One namespace gets "
+        "at most half of these places.",
     )
     ignored_claim_fields: str = Field(
         "",

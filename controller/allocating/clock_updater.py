@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from controller.allocating.clocks import Clocks
 from controller.cache import pods
-from controller.cache.cache import Changed
+from controller.cache.cache import Changed, ClusterCache
 from controller.cache.claims import allocated_node, given_up
 from controller.cache.keys import uid_of
 from controller.cache.pod_groups import PodGroup
-from controller.reconcile.context import Context
 from dra_driver.kube.resources import POD_GROUPS, PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object, allocation
 from dra_driver.model.names import FINALIZER
 
 
 class ClockUpdater:
-    """One instance, one thread."""
+    """One instance, one thread. `quiet_time`: see `BackoffState`."""
 
-    def __init__(self, context: Context, clocks: Clocks) -> None:
-        self._context = context
-        self._cache = context.cache
+    def __init__(self, cache: ClusterCache, clocks: Clocks, *, quiet_time: float) -> None:
+        self._cache = cache
         self._backoff = clocks.backoff
         self._bind_clock = clocks.bind
+        self._quiet_time = quiet_time
 
     def on_change(self, changed: Changed, now: float) -> None:
         """The cache has the change of one object. Its `old` and `new` are never two objects of one
@@ -38,36 +37,44 @@ class ClockUpdater:
             self._bind_clock.forget(uid_of(old))
 
     def _on_claim(self, old: Object | None, new: Object | None, now: float) -> None:
-        was_allocated = old is not None and allocation(old) is not None
         if new is None:
             self._backoff.forget_claim(uid_of(old or {}))
-        elif allocation(new) is None and (was_allocated or (old is None and _has_finalizer(new))):
-            self._backoff.record_release(uid_of(new), now)
-        node = None if old is None else allocated_node(old)
-        if node is None or new is None or allocation(new) is not None:
-            return
+        elif allocation(new) is None:
+            if _has_finalizer(new) if old is None else allocation(old) is not None:
+                self._backoff.record_release(uid_of(new), now)
+            if old is not None and (node := allocated_node(old)) is not None:
+                self._on_released(old, new, node, now)
+
+    def _on_released(self, old: Object, new: Object, node: str, now: float) -> None:
+        """The claim's allocation on the node was cleared."""
         for pod in self._cache.pods_of(new):
             group = self._cache.groups.group_of(pod)
-            if given_up(old, new, pod, "" if group is None else group.uid):
-                self._on_given_up(pod, group, node, now)
+            if not given_up(old, new, pod, "" if group is None else group.uid):
+                continue
+            self._backoff.forget_allocation(uid_of(pod))
+            if self._has_node_failed(pod, group, now):
+                self._backoff.record_failure(uid_of(pod), node, now)
 
-    def _on_given_up(self, pod: Object, group: PodGroup | None, node: str, now: float) -> None:
-        """The pod lost its allocation, and avoids the node for a while. It does not if the clock
-        released the allocation, nor if its group lacked something. kube-scheduler clears those of
-        all members of a gang that it cannot bind: then the gang pauses, so that two gangs which
-        took half of the cards each do not do so again at the same time."""
-        self._backoff.forget_allocation(uid_of(pod))
+    def _has_node_failed(self, pod: Object, group: PodGroup | None, now: float) -> bool:
+        """Whether the pod lost its allocation because it fits nowhere with it. It did not if the
+        clock released the allocation, nor if its group lacked something."""
         if group is not None and group.waits_for() is not None:
-            return
-        clock, is_gang = self._bind_clock, group is not None and group.is_gang
+            return False
         unit = self._cache.unit_uid(pod)
-        is_paused = clock.paused_until(unit, pods.not_scheduled(pod)) > now
-        if group is not None and is_gang and not is_paused:
-            # How many members were served is as their last steps found it: from before.
-            quiet = self._context.settings.quiet_time
-            clock.begin_pause(unit, now + quiet, first=quiet, node_failed=group.is_whole)
-        if clock.has_node_failed(unit) if is_gang else not is_paused:
-            self._backoff.record_failure(uid_of(pod), node, now)
+        is_paused = self._bind_clock.paused_until(unit, pods.not_scheduled(pod)) > now
+        if group is None or not group.is_gang:
+            return not is_paused
+        if not is_paused:
+            self._begin_pause(unit, now, node_failed=group.is_whole)
+        return self._bind_clock.has_node_failed(unit)
+
+    def _begin_pause(self, gang: str, now: float, *, node_failed: bool) -> None:
+        """kube-scheduler clears the allocations of all members of a gang that it cannot bind. The
+        gang pauses, so that two gangs which took half of the cards each do not do so again at the
+        same time. Whether it was whole is as the last steps of its members found it: from before.
+        """
+        quiet = self._quiet_time
+        self._bind_clock.begin_pause(gang, now + quiet, first=quiet, node_failed=node_failed)
 
 
 def _has_finalizer(claim: Object) -> bool:

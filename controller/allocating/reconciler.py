@@ -53,7 +53,9 @@ class Reconciler:
     ) -> None:
         self._context = context
         self._clocks = clocks
-        self._clock_updater = ClockUpdater(context, clocks)
+        self._clock_updater = ClockUpdater(
+            context.cache, clocks, quiet_time=context.settings.quiet_time
+        )
         self._placer = placer
         self._line = line
         self._committer = committer

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -11,10 +10,8 @@ from controller.cache import pods
 from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key, uid_of
 from controller.nominate.limits_claim import is_made, uid_to_be_made
-from controller.write.node_hint import NodeHint
 from dra_driver.model.claims.claim import Object, allocation, results
 
-_WINDOW: Final = 200  # names
 _GATED: Final = "SchedulingGated"
 """The reason of the condition PodScheduled that a gated pod has, and keeps until the first try."""
 
@@ -50,6 +47,7 @@ class Nominations:
     the next pod is placed before kube-scheduler allocates them. One instance, one thread.
 
     At most `limit` pods: each named one makes kube-scheduler filter its node twice for all others.
+    Others wait until fewer are named.
     """
 
     def __init__(self, cache: ClusterCache, limit: int) -> None:
@@ -59,13 +57,26 @@ class Nominations:
         self._users: dict[Key, Key] = {}  # by claim the pod that it is expected to be allocated for
         self._expected: dict[Key, _Expected] = {}  # by claim
         self._keys: dict[str, Key] = {}  # of the same claims, by UID
+        self._waiting: dict[Key, None] = {}  # pods beyond the limit, in their order
 
     def __len__(self) -> int:
         return len(self._pods)
 
-    def has_room(self) -> bool:
-        """Whether one more pod may be named."""
-        return len(self._pods) < self._limit
+    def admit(self, key: Key) -> bool:
+        """Whether the pod may be named. If not, it waits until fewer are."""
+        if self._has_room():
+            return True
+        self._waiting[key] = None
+        return False
+
+    def next_to_admit(self) -> Key | None:
+        """The first of the pods that wait, if one more may be named. It waits until it is
+        forgotten."""
+        return next(iter(self._waiting), None) if self._has_room() else None
+
+    def forget_request(self, key: Key) -> None:
+        """The pod does not wait to be named."""
+        self._waiting.pop(key, None)
 
     def has(self, pod: Object) -> bool:
         """Whether the pod was named, and not another one of its name."""
@@ -142,8 +153,12 @@ class Nominations:
         """Another replica leads."""
         self._pods.clear()
         self._users.clear()
+        self._waiting.clear()
         for key in list(self._expected):
             self._forget(key)
+
+    def _has_room(self) -> bool:
+        return len(self._pods) < self._limit
 
     def _made_for_limits(self, claim: Object) -> Key | None:
         """The key of the claim that was expected in place of this one; None if it was itself."""
@@ -166,25 +181,3 @@ def is_judged(pod: Object) -> bool:
     A gate is lifted once, so any such word is from after it."""
     condition = pods.not_scheduled(pod)
     return bool(pods.node_name(pod)) or (condition is not None and condition[0] != _GATED)
-
-
-class FollowedNames:
-    """How often kube-scheduler bound a pod to the proposed node. `hint` is how the next node is
-    proposed. If less than half of the last 200 were followed, it is a preferred affinity from then
-    on, until the process ends."""
-
-    def __init__(self) -> None:
-        self._last: deque[bool] = deque(maxlen=_WINDOW)
-        self.hint = NodeHint.NAME
-
-    def record(self, *, followed: bool) -> bool:
-        """A pod was bound. Returns whether names stop with it."""
-        self._last.append(followed)
-        stops = (
-            self.hint is NodeHint.NAME
-            and len(self._last) == _WINDOW
-            and sum(self._last) * 2 < _WINDOW
-        )
-        if stops:
-            self.hint = NodeHint.AFFINITY
-        return stops

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -11,9 +10,11 @@ from controller.allocator.ownership import MixesDrivers
 from controller.cache import pods
 from controller.cache.keys import Key
 from controller.nominate.arrivals import Arrivals
+from controller.nominate.followed_names import FollowedNames
+from controller.nominate.lifted_pods import LiftedPods
 from controller.nominate.limits_claim import claims_of
 from controller.nominate.metrics import NominationMetrics
-from controller.nominate.nominations import FollowedNames, Nominations, is_judged
+from controller.nominate.nominations import Nominations, is_judged
 from controller.placer.outcome import Placed, Unplaced
 from controller.placer.placer import Placer
 from controller.placer.pod_claims import PodClaims
@@ -26,8 +27,6 @@ from dra_driver.kube.resources import PODS
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.selector.allowance import STEPS, AllowanceSpent
-
-logger = logging.getLogger(__name__)
 
 _CLAIMS_WITHIN = 2.0  # seconds in which kube-controller-manager makes a pod's claims from templates
 _EXPECT_TRIES = 3  # a step that was stopped has found out something for the next one
@@ -69,14 +68,11 @@ class Nominator:
         self._placer = placer
         self._line = line
         self._metrics = metrics
-        self._followed = FollowedNames()
-        self._on_names_stopped = on_names_stopped
+        self._followed = FollowedNames(metrics, on_names_stopped)
         self._arrivals = Arrivals(metrics.arrived)
         self._volumes = VolumeCache(context.clock)
         self._named: dict[Key, str] = {}  # the node of a pod that is not bound
-        self._lifted: set[Key] = set()  # pods that wait for devices without a gate
-        self._gated: dict[Key, None] = {}  # pods that wait for devices with it, in their order
-        self._beyond_limit: dict[Key, None] = {}  # pods that wait until fewer are named
+        self._lifted = LiftedPods(context.settings.nomination_waiting)
         self._claims_until: dict[Key, float] = {}  # pods that lack a claim
         self._unexpected: dict[Key, _Unexpected] | None = None  # in this order; None at first
         metrics.observe(self.nominations)
@@ -87,6 +83,14 @@ class Nominator:
         if not self._expects_all():
             context.queue.add(key, context.clock())
             return
+        self._forget_requests(key)
+        try:
+            self._step(key)
+        finally:
+            self._wake_next()  # also where the pod had no use for a place after all
+
+    def _step(self, key: Key) -> None:
+        context = self._context
         pod = context.cache.get(key)
         if pod is None:
             self._arrivals.forget(key)
@@ -131,7 +135,8 @@ class Nominator:
         """The server has answered the command."""
         if answer.error is not None or answer.pod is None:
             self._end(command.key)  # decided anew, if the pod still has its gate
-            self._leave_lifted(command.key)
+            self._lifted.remove(command.key)
+            self._wake_next()
         if isinstance(answer.error, (Conflict, Forbidden, Invalid)):
             note = (
                 "the API server refused that the scheduling gate of this pod is removed, which is "
@@ -164,9 +169,8 @@ class Nominator:
         self._context.queue.remove_waiting(key)
         self._volumes.forget(key)
         self._named.pop(key, None)
-        self._gated.pop(key, None)
-        self._leave_lifted(key)
-        self._beyond_limit.pop(key, None)
+        self._lifted.remove(key)
+        self._forget_requests(key)
         self._claims_until.pop(key, None)
 
     def clear(self) -> None:
@@ -175,8 +179,6 @@ class Nominator:
         for known in (
             self._named,
             self._lifted,
-            self._gated,
-            self._beyond_limit,
             self._claims_until,
         ):
             known.clear()
@@ -252,8 +254,7 @@ class Nominator:
             return  # kube-scheduler is about to try it
         if is_gated and self.nominations.of_others(pod, [each.claim for each in asked.wanted]):
             return  # a change of the claim makes the pod active again
-        if is_gated and not self.nominations.has_room():
-            self._beyond_limit[key] = None
+        if is_gated and not self.nominations.admit(key):
             return
         volumes = self._volumes.get(pod)
         if volumes is None:
@@ -286,15 +287,9 @@ class Nominator:
         self._line.keep(asked, unplaced)
         if unplaced.depends_on_devices:
             return
-        is_gated = pods.has_our_gate(pod)
-        if is_gated and self._cost(asked) >= _COSTLY:
-            return
-        if is_gated and len(self._lifted) >= self._context.settings.nomination_waiting:
-            self._gated[key] = None
-            return
-        self._gated.pop(key, None)
-        self._lifted.add(key)
-        if is_gated:
+        if not pods.has_our_gate(pod):
+            self._lifted.add(key)
+        elif self._cost(asked) < _COSTLY and self._lifted.admit(key):
             self._context.dispatcher.dispatch(LiftGate(key=key, pod=pod))
 
     def _cost(self, asked: PodClaims) -> int:
@@ -335,33 +330,24 @@ class Nominator:
             for user in map(pods.key_of, self._context.cache.pods_of(claim)):
                 if user != key:
                     queue.add(user, now)
-        self._wake(self._beyond_limit)
 
-    def _leave_lifted(self, key: Key) -> None:
-        """The pod does not wait without a gate: another one may."""
-        if key in self._lifted:
-            self._lifted.remove(key)
-            self._wake(self._gated)
+    def _forget_requests(self, key: Key) -> None:
+        """The pod asks for a place anew if it needs one."""
+        self.nominations.forget_request(key)
+        self._lifted.forget_request(key)
 
-    def _wake(self, waiting: dict[Key, None]) -> None:
-        """The first of them has another step."""
-        if first := next(iter(waiting), None):
-            del waiting[first]
-            self._context.queue.add(first, self._context.clock())
+    def _wake_next(self) -> None:
+        """If a pod may be named, or lifted without a name, that could not before: let it have a
+        step."""
+        for key in (self.nominations.next_to_admit(), self._lifted.next_to_admit()):
+            if key is not None:
+                self._context.queue.add(key, self._context.clock())
 
     def _count(self, pod: Object) -> None:
         """The pod is bound, or has ended."""
         named, node = self._named.pop(pods.key_of(pod), ""), pods.node_name(pod)
-        if not (named and node):
-            return
-        self._metrics.bound.labels(str(named == node).lower()).inc()
-        if self._followed.record(followed=named == node):
-            logger.warning(
-                "kube-scheduler followed less than half of the last names: from now on nodes are "
-                "proposed by preferred affinity, which packs worse"
-            )
-            self._metrics.names_stopped.set(1)
-            self._on_names_stopped()
+        if named and node:
+            self._followed.record(followed=named == node)
 
 
 def _is_named(pod: Object) -> bool:

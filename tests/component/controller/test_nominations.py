@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from controller.nominate import nominations
+from controller.nominate import followed_names
 from controller.placer.placer import Placer
 from dra_driver.kube.errors import Forbidden, KubeError, Unavailable
 from dra_driver.kube.resources import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS
+from dra_driver.kube.scheduling_gate import has_gate
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import (
     ALLOCATOR_SCHEDULER,
@@ -217,6 +218,32 @@ def test_a_few_pods_without_room_are_lifted_for_autoscalers(
     assert named(stage, "second") == ""
 
 
+def test_no_namespace_has_all_places_of_pods_without_room(stage: Stage, nominate: Nominate) -> None:
+    stage.add_node([])
+    nominate(waiting=2)
+    start(stage, "first")
+    assert named(stage, "first") == ""
+    start(stage, "second")
+    keeps_gate(stage, "second")
+    stage.add_made_claim(claim("user", "other"))
+    stage.put_pod(pod_with("user", "other", "user", schedulingGates=GATES))
+    stage.wait(lambda: not any(map(has_gate, stage.api.all(PODS, "other"))), "its gate lifted")
+    assert stage.gates("second")
+
+
+def test_a_place_whose_pod_cannot_be_lifted_goes_to_the_next(
+    stage: Stage, nominate: Nominate
+) -> None:
+    """Somebody's policy refuses the first pod's patch each time."""
+    stage.add_node([])
+    for second, name in enumerate(("first", "second")):
+        gated_by_age(stage, name, second)
+    refusal = Forbidden("somebody's policy keeps gates", status=403)
+    stage.api.faults.refuse(refusal, "patch", resource=PODS)
+    nominate(waiting=1)
+    assert named(stage, "second") == ""
+
+
 def test_without_room_a_pod_with_costly_selectors_keeps_its_gate(
     stage: Stage, nominate: Nominate
 ) -> None:
@@ -382,6 +409,21 @@ def test_the_next_leader_goes_on_with_what_it_finds(stage: Stage, nominate: Nomi
     assert named(stage, "gated") == node
 
 
+def test_the_next_leader_counts_pods_that_were_lifted_without_room(
+    stage: Stage, nominate: Nominate
+) -> None:
+    stage.add_node([])
+    for second, name in enumerate(("lifted", "gated")):
+        gated_by_age(stage, name, second)
+    first = nominate("replica-0", waiting=1)
+    assert named(stage, "lifted") == ""
+    stage.refuse("lifted")
+    first.stop()
+    replica = nominate("replica-1", waiting=1)
+    stage.wait(lambda: replica.metric("gcu_controller_waiting_pods") == 2, "both seen")
+    stage.stays(lambda: bool(stage.gates("gated")), 0.3, "the gate of the second")
+
+
 def test_the_next_leader_counts_names_in_more_than_one_step(
     stage: Stage, nominate: Nominate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -416,6 +458,19 @@ def test_at_most_so_many_are_named(stage: Stage, nominate: Nominate) -> None:
     stage.stays(lambda: bool(stage.gates(other)), 0.5, f"the gate of {other}")
     schedule(stage, lifted, node, 0)
     assert named(stage, other) == node
+
+
+def test_a_name_that_the_next_pod_cannot_have_goes_to_the_one_after(
+    stage: Stage, nominate: Nominate
+) -> None:
+    node, other = stage.add_node(cards(0)), stage.add_node(cards(0, 1))
+    for second, (name, count) in enumerate((("first", 1), ("large", 3), ("small", 1))):
+        gated_by_age(stage, name, second, count=count)
+    nominate(nomination_limit=1)
+    assert named(stage, "first") == node
+    schedule(stage, "first", node, 0)
+    assert named(stage, "small") == other
+    keeps_gate(stage, "large")
 
 
 def test_metrics_tell_whether_names_are_followed(stage: Stage, nominate: Nominate) -> None:
@@ -527,7 +582,7 @@ def test_it_counts_how_pods_come(stage: Stage, nominate: Nominate) -> None:
 def test_names_stop_where_kube_scheduler_does_not_follow(
     stage: Stage, nominate: Nominate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nominations, "_WINDOW", 2)
+    monkeypatch.setattr(followed_names, "_WINDOW", 2)
     nodes = {stage.add_node(cards(0, 1, 2)) for _ in range(2)}
     replica = nominate()
     assert replica.metric("gcu_controller_names_stopped") == 0
@@ -542,9 +597,9 @@ def test_names_stop_where_kube_scheduler_does_not_follow(
     assert stage.pod("third")["spec"]["affinity"]["nodeAffinity"]
 
 
-def gated_by_age(stage: Stage, name: str, second: int) -> None:
-    """The claim and the pod of that name, and of that age."""
-    stage.add_claim(name)
+def gated_by_age(stage: Stage, name: str, second: int, count: int = 1) -> None:
+    """The claim for so many cards and the pod of that name, and of that age."""
+    stage.add_claim(name, count=count)
     made = pod_with(name, stage.namespace, name, schedulingGates=GATES)
     made["metadata"]["creationTimestamp"] = f"2026-01-01T00:00:{second:02}Z"
     stage.put_pod(made)

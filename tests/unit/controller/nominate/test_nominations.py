@@ -98,3 +98,19 @@ def test_devices_that_another_claim_got(device: str, nodes: set[str]) -> None:
     world = World()
     assert world.nominations.nodes_of(allocated("x", "a", device)) == nodes
     assert world.nominations.nodes_of(allocated("c", "a", device)) == set()
+
+
+def test_beyond_the_limit_pods_wait_in_their_order() -> None:
+    nominations = Nominations(ClusterCache(Selectors()), limit=1)
+    first, second, third = (pod(name) for name in ("first", "second", "third"))
+    assert nominations.admit(pods.key_of(first))
+    nominations.add(first, "a", [])
+    for waiting in (second, third, second):
+        assert not nominations.admit(pods.key_of(waiting))
+    assert nominations.next_to_admit() is None
+    nominations.end(pods.key_of(first))
+    assert nominations.next_to_admit() == pods.key_of(second)
+    nominations.forget_request(pods.key_of(second))
+    assert nominations.next_to_admit() == pods.key_of(third)
+    nominations.clear()
+    assert nominations.next_to_admit() is None
