@@ -28,6 +28,7 @@ from dra_driver.model.devices.card_kind import CardKind
 from dra_driver.model.devices.node_cards import NodeCard, parse_cards
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.names import ANNOTATION_CARDS, pool_name
+from dra_driver.model.profile import profile_size
 from dra_driver.selector.selector import Selectors
 
 
@@ -40,6 +41,7 @@ class _Node:
     labels: Mapping[str, str] = field(default_factory=dict)
     cards: tuple[NodeCard, ...] = ()
     kinds: frozenset[CardKind] = frozenset()
+    profiles: tuple[str, ...] = ()
     problem: str = ""
     bound: dict[str, BoundPod] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
@@ -81,6 +83,11 @@ class ExtenderCache:
         known = self._nodes.get(node)
         return known.cards if known else ()
 
+    def profiles(self, node: str) -> tuple[str, ...]:
+        """The names of the DRS profiles that cards of the node have, the smallest first."""
+        known = self._nodes.get(node)
+        return known.profiles if known else ()
+
     def card_kinds(self, labels: Mapping[str, str]) -> frozenset[CardKind]:
         """Of the nodes with these labels whose agents have reported their cards."""
         wanted = labels.items()
@@ -106,6 +113,8 @@ class ExtenderCache:
                 known.problem = str(error)
             self._inventory.put(published)
         known.kinds = frozenset(map(CardKind.of, known.cards))
+        profiles = {name for kind in known.kinds for name in kind.profiles}
+        known.profiles = tuple(sorted(profiles, key=lambda name: (profile_size(name), name)))
         self._count(name)
 
     def drop_node(self, name: str) -> None:
