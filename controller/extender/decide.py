@@ -46,6 +46,7 @@ class OfferedNodes:
     feasible: NodeSet
 
     def feasible_nodes(self, *_: object) -> FeasibleNodes:
+        """All of them, whatever the pod is."""
         return FeasibleNodes(self.feasible, 0, "")
 
 
@@ -75,8 +76,7 @@ def filter_nodes(
 def fits(cache: ExtenderCache, policy: Policy, pod: Object, nodes: Collection[str]) -> bool:
     """Whether any of `nodes` can give the pod all that it requests."""
     try:
-        request = parse_limits(pod)
-        asked = claims_of(pod, request) if request else None
+        asked = _asked(pod)
     except Refused:
         return False
     if asked is None:
@@ -89,8 +89,7 @@ def prioritize(
 ) -> Mapping[str, int]:
     """A score from 0 to 10 for each of `nodes`; the best one has 10, the next one 9, …"""
     try:
-        request = parse_limits(pod)
-        asked = claims_of(pod, request) if request else None
+        asked = _asked(pod)
     except Refused:
         asked = None
     if asked is None:
@@ -115,11 +114,17 @@ def place(
             reasons = _reasons(cache, placer, asked, request, its)
             raise Refused(f"node {node}: {reasons[node]}")
     metadata = pod["metadata"]
-    given = [each.device.card for each in outcome.assignments[0]]
+    given = [assignment.device.card for assignment in outcome.assignments[0]]
     cards = dict.fromkeys(PciAddress.parse(card[1]) for card in given if card is not None)
     name = f"{metadata['namespace']}/{metadata['name']}"
     workload = pods.workload(pod)
     return BoundPod(uid_of(pod), name, node, request, tuple(cards), workload=workload)
+
+
+def _asked(pod: Object) -> PodClaims | None:
+    """What the pod requests; None if that is no GCU. Raises Refused for what no node can give."""
+    request = parse_limits(pod)
+    return None if request is None else claims_of(pod, request)
 
 
 def _placer(cache: ExtenderCache, policy: Policy, nodes: Collection[str]) -> Placer:
