@@ -50,8 +50,11 @@ class DeviceId(NamedTuple):
     @property
     def card_by_name(self) -> str | None:
         """The card's PCI address by the device's name: all that is known of an unpublished
-        device."""
-        return _card_by_name(self.name)
+        device. None if the name is none of this driver's."""
+        try:
+            return str(parse_device_name(self.name)[1])
+        except InvalidValue:
+            return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,14 +175,8 @@ class Device:
         none."""
         attributes = entry.get("attributes") or {}
         kind = _kind(entry, attributes, tuple(taints))
-        card = _text(attributes, names.ATTR_CARD)
-        return cls(
-            id=DeviceId(pool, entry["name"]),
-            kind=kind,
-            card=_same((pool, card)) if card else None,
-            place=_place(*[_text(attributes, name) for name in _PLACE]),
-            own=_same(tuple([_value(attributes[name]) for name in kind.own_names])),
-        )
+        own = tuple([_value(attributes[name]) for name in kind.own_names])
+        return cls(DeviceId(pool, entry["name"]), kind, *_identity(pool, kind.own_names, own))
 
     @property
     def multiple(self) -> bool:
@@ -230,8 +227,15 @@ def _positions(shape: Shape) -> Mapping[str, int]:
 
 # The devices of a card, which have equal values, come one after the other.
 @lru_cache(64)
-def _same(values: Any) -> Any:
-    return values
+def _identity(
+    pool: str, own_names: tuple[str, ...], own: tuple[Value, ...]
+) -> tuple[CardKey | None, CardPlace, tuple[Value, ...]]:
+    """The fields `card`, `place` and `own` of a device with these values of its own."""
+    texts = {
+        name: str(value) for name, value in zip(own_names, own, strict=True) if value is not None
+    }
+    card = texts.get(names.ATTR_CARD)
+    return (pool, card) if card else None, _place(*[texts.get(name, "") for name in _PLACE]), own
 
 
 # Most nodes have their cards at the same places.
@@ -239,11 +243,6 @@ def _same(values: Any) -> Any:
 def _place(bridges: str, switch: str, root: str, numa: str) -> CardPlace:
     number = int(numa) if numa.isdecimal() else None
     return CardPlace.of(bridges=bridges, switch=switch, root=root, numa=number)
-
-
-def _text(attributes: Mapping[str, Any], name: str) -> str:
-    found = attributes.get(name)
-    return "" if not found else str(_value(found))
 
 
 def _value(attribute: Mapping[str, Any]) -> Value:
@@ -255,8 +254,7 @@ def _value(attribute: Mapping[str, Any]) -> Value:
 def _kind(entry: Entry, attributes: Mapping[str, Any], taints: tuple[Taint, ...]) -> DeviceKind:
     """The one kind of devices with that content, apart from the values of their own."""
     content = (
-        {name: each for name, each in attributes.items() if name not in _IDENTITY},
-        [(name, *each) for name, each in attributes.items() if name in _IDENTITY],
+        [(name, *each) if name in _IDENTITY else (name, each) for name, each in attributes.items()],
         [entry.get(field) for field in _KIND_FIELDS],
         # Without `timeAdded`, which the API server sets: it differs on every node.
         [(each["key"], each.get("value"), each["effect"]) for each in entry.get("taints") or ()],
@@ -292,12 +290,3 @@ def _parse_kind(
         own=tuple(own),
         own_names=tuple(own.values()),
     )
-
-
-# Most pools have the same device names.
-@lru_cache(4096)
-def _card_by_name(name: str) -> str | None:
-    try:
-        return str(parse_device_name(name)[1])
-    except InvalidValue:
-        return None

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from controller.allocator.claim_request import MOST_RESULTS, ClaimRequest, ExactRequest
 from controller.allocator.device_request import DeviceRequest, Shortfall
-from controller.allocator.nodes.node_set import NodeCounter, NodeSet, numbers, set_of_numbers
+from controller.allocator.nodes.node_set import NodeCounter, NodeSet, numbers
 from controller.allocator.nodes.signature import CardFit, CardSignature, Feasibility
 from controller.allocator.state import SignatureIndex, State
 from dra_driver.model.claims.measures import CORES
@@ -94,12 +94,27 @@ def diagnose(state: State, wanted: Sequence[ClaimRequest], nodes: NodeSet, stopp
     return "; ".join(filter(None, (_reasons(state, wanted, nodes), *problems, stopped)))
 
 
-def diagnose_nodes(
-    state: State, wanted: Sequence[ClaimRequest], nodes: NodeSet
-) -> Iterator[tuple[NodeSet, str]]:
-    """What `diagnose` says about each of the nodes alone, with all nodes about which it says that.
-    Of a node without devices it is the problem of its pool."""
-    parts = [nodes & state.fleet.all_nodes]
+def diagnose_nodes(state: State, wanted: Sequence[ClaimRequest], nodes: NodeSet) -> dict[str, str]:
+    """By node, what `diagnose` says about it alone; nodes of a kind share one text. A node without
+    devices has the problem of its pools instead, if they have one."""
+    reasons: dict[str, str] = {}
+    for alike in _alike(state, wanted, nodes & state.fleet.all_nodes):
+        reason = _reasons(state, wanted, alike & -alike)
+        reasons |= dict.fromkeys(state.numbers.names(alike), reason)
+    if bare := nodes & ~state.fleet.all_nodes:
+        problems, reason = state.inventory.problems, _reasons(state, wanted, bare & -bare)
+        reasons |= {name: problems.get(name, reason) for name in state.numbers.names(bare)}
+    return reasons
+
+
+def count_words(state: State, asked: DeviceRequest, nodes: NodeSet) -> Counter[str]:
+    """How many cards `diagnose` would call free, held, unhealthy, …"""
+    return _count(state, asked, nodes).words
+
+
+def _alike(state: State, wanted: Sequence[ClaimRequest], nodes: NodeSet) -> list[NodeSet]:
+    """The `nodes`, which have devices, in parts of nodes about which the same is said."""
+    parts = [nodes] if nodes else []
     device_requests = [exact.device_request for each in wanted for exact in each.exact_requests()]
     for device_request in dict.fromkeys(device_requests):
         by_words = state.index(CardsByWords, device_request)
@@ -107,20 +122,8 @@ def diagnose_nodes(
             parts = [1 << number for part in parts for number in numbers(part)]
         for signatures in by_words.groups.values():
             counter = NodeCounter(n for each in signatures for n in state.fleet.with_cards[each])
-            parts = [each for part in parts for each in counter.split(part)]
-    for part in filter(None, parts):
-        yield part, _reasons(state, wanted, part & -part)
-    by_problem: defaultdict[str, list[int]] = defaultdict(list)
-    for number in numbers(nodes & ~state.fleet.all_nodes):
-        by_problem[state.inventory.problem_on(state.numbers.name(number))].append(number)
-    for problem, its in by_problem.items():
-        part = set_of_numbers(its)
-        yield part, problem or _reasons(state, wanted, part & -part)
-
-
-def count_words(state: State, asked: DeviceRequest, nodes: NodeSet) -> Counter[str]:
-    """How many cards `diagnose` would call free, held, unhealthy, …"""
-    return _count(state, asked, nodes).words
+            parts = [half for part in parts for half in counter.split(part)]
+    return parts
 
 
 def _reasons(state: State, wanted: Sequence[ClaimRequest], nodes: NodeSet) -> str:

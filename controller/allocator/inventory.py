@@ -46,7 +46,7 @@ class Inventory:
         self._withheld: dict[str, str] = {}  # by pool, why
         self._changed: dict[str, Slice] = {}  # by pool, one of its slices
         self._pools: dict[str, Pool] = {}
-        self._problems: dict[str, str] = {}
+        self._problems: dict[str, str] = {}  # by node
         self._by_node: defaultdict[str, set[str]] = defaultdict(set)
 
     @classmethod
@@ -103,6 +103,7 @@ class Inventory:
 
     def devices_of(self, node: str) -> tuple[Device, ...]:
         """Those of pools without a problem, in the order of pools, slices and lists."""
+        self.refresh()
         pools = [pool for pool in self._pools_of(node) if not pool.problem]
         return (
             pools[0].devices
@@ -116,10 +117,6 @@ class Inventory:
         pool = self._pools.get(wanted.pool)
         devices = () if pool is None or pool.problem else pool.devices
         return next((device for device in devices if device.id == wanted), None)
-
-    def problem_on(self, node: str) -> str:
-        """Why not all devices of the node are known; empty if they are."""
-        return next((pool.problem for pool in self._pools_of(node) if pool.problem), "")
 
     def node_of(self, pool: str) -> str | None:
         """The node that the pool belongs to; None if no such pool is published."""
@@ -135,7 +132,8 @@ class Inventory:
 
     @property
     def problems(self) -> Mapping[str, str]:
-        """Pools that cannot be used, and why, in words."""
+        """By node, why there may be devices that are not known, in words. All devices of other
+        nodes are known."""
         self.refresh()
         return self._problems
 
@@ -148,32 +146,38 @@ class Inventory:
         """Read the pools again whose slices, or DeviceTaintRules, have changed."""
         while self._changed:
             name, changed = self._changed.popitem()
-            old = self._pools.pop(name, None)
-            self._problems.pop(name, None)
-            if old is not None:
-                self._by_node[old.node].remove(name)
-                if not self._by_node[old.node]:
-                    del self._by_node[old.node]
             slices = list(self._slices[name].values())
-            pool = None
-            if slices:
-                node = _node_of(name, slices)
-                pool = Pool(node, problem=f"pool {name} cannot be read: see the controller's log")
-                with self._isolate(changed):
-                    pool = _read(name, node, slices, self._rules)
-                if withheld := self._withheld.get(name):
-                    pool = replace(pool, problem=withheld)
-                self._pools[name] = pool
-                self._by_node[node].add(name)
-                if pool.problem:
-                    self._problems[name] = pool.problem
-            else:
+            if not slices:
                 del self._slices[name]
+            self._set_pool(name, self._read(name, slices, changed) if slices else None)
+
+    def _read(self, name: str, slices: Sequence[Slice], changed: Slice) -> Pool:
+        node = _node_of(name, slices)
+        pool = Pool(node, problem=f"pool {name} cannot be read: see the controller's log")
+        with self._isolate(changed):
+            pool = _read(name, node, slices, self._rules)
+        withheld = self._withheld.get(name)
+        return replace(pool, problem=withheld) if withheld else pool
+
+    def _set_pool(self, name: str, pool: Pool | None) -> None:
+        """The pool is that now; None if it has no slices any more."""
+        old = self._pools.pop(name, None)
+        if old is not None:
+            self._by_node[old.node].remove(name)
+        if pool is not None:
+            self._pools[name] = pool
+            self._by_node[pool.node].add(name)
+        for node in {each.node for each in (old, pool) if each is not None}:
+            problems = [each.problem for each in self._pools_of(node) if each.problem]
+            self._problems.pop(node, None)
+            if problems:
+                self._problems[node] = "; ".join(problems)
+            if not self._by_node[node]:
+                del self._by_node[node]
             for watcher in self._watchers:
-                watcher.update(each.node for each in (old, pool) if each is not None)
+                watcher.add(node)
 
     def _pools_of(self, node: str) -> list[Pool]:
-        self.refresh()
         return [self._pools[name] for name in sorted(self._by_node.get(node, ()))]
 
 

@@ -132,7 +132,7 @@ class NodeSearch:
             if device_request.count is not None:
                 free = free_devices(node, device_request, selectors)
                 candidates = self._order.devices(device_request, free, self._cards, alike)
-            elif not self._state.inventory.problem_on(node.name):
+            elif node.name not in self._state.inventory.problems:
                 candidates = all_devices(node, device_request, selectors)
             self._candidates[key] = candidates
         return self._candidates[key]

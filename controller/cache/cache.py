@@ -134,7 +134,7 @@ class ClusterCache:
         for_scheduler: bool = False,
     ) -> None:
         self._isolate = isolate
-        self._objects: dict[Resource, dict[Name, ReadOnlyObject]] = {each: {} for each in WATCHED}
+        self._objects: dict[Resource, dict[Name, ReadOnlyObject]] = {kind: {} for kind in WATCHED}
         self.nodes = self._objects[NODES]
         self.nodes_version = 0
         self._inventory = Inventory(partial(isolate, RESOURCE_SLICES), for_scheduler=for_scheduler)
@@ -156,12 +156,12 @@ class ClusterCache:
             with self._isolate(resource, obj):
                 listed[uid_of(obj)] = obj
         known = tuple(self._objects[resource].values())
-        updates = [(Change.DELETED, each) for each in known if uid_of(each) not in listed]
-        updates += [(Change.ADDED, each) for each in listed.values()]
+        updates = [(Change.DELETED, obj) for obj in known if uid_of(obj) not in listed]
+        updates += [(Change.ADDED, obj) for obj in listed.values()]
         if resource is PODS:
             self._counts.resources.keep_pods(listed.keys())
-        changes = [self._apply(resource, change, each) for change, each in updates]
-        return (each.unpacked(resource) for each in changes if each is not None)
+        changes = [self._apply(resource, change, obj) for change, obj in updates]
+        return (change.unpacked(resource) for change in changes if change is not None)
 
     def apply(self, resource: Resource, change: Change, obj: ReadOnlyObject) -> Changed | None:
         """Take in one object. Returns what changed, or None if that version was known already.

@@ -29,21 +29,21 @@ def prune(spec: Object) -> None:
     read."""
     for container in _containers(spec):
         if "env" in container:
-            found = [each for each in container.pop("env") or () if _is_read(each)]
-            if found:
-                container["env"] = found
+            read = [variable for variable in container.pop("env") or () if _is_read(variable)]
+            if read:
+                container["env"] = read
     if "ephemeralContainers" in spec:
-        kept = [each for each in spec.pop("ephemeralContainers") or () if "env" in each]
-        if kept:
+        ephemeral = spec.pop("ephemeralContainers") or ()
+        if kept := [container for container in ephemeral if "env" in container]:
             spec["ephemeralContainers"] = kept
     for volume in spec.get("volumes") or ():
-        if "hostPath" in volume and not _device_node(volume):
+        if "hostPath" in volume and not _is_device_node(volume):
             del volume["hostPath"]
 
 
 def device_nodes(spec: Object) -> list[Object]:
     """The volumes that are device nodes of cards."""
-    return [each for each in spec.get("volumes") or () if _device_node(each)]
+    return [volume for volume in spec.get("volumes") or () if _is_device_node(volume)]
 
 
 def _is_served(pod: Object) -> bool:
@@ -64,18 +64,16 @@ def _by_runtime_class(pod: Object, runtime_classes: Collection[str]) -> Iterator
 
 def _by_variable(pod: Object) -> Iterator[str]:
     for container in _containers(pod["spec"]):
-        for each in container.get("env") or ():
-            if not _is_read(each):
-                continue
-            if "valueFrom" in each:
+        for variable in filter(_is_read, container.get("env") or ()):
+            if "valueFrom" in variable:
                 yield f"{ENV_VISIBLE_DEVICES} from elsewhere"
-            elif each.get("value", "") not in _NO_CARD:
-                yield f"{ENV_VISIBLE_DEVICES}={each['value']}"
+            elif variable.get("value", "") not in _NO_CARD:
+                yield f"{ENV_VISIBLE_DEVICES}={variable['value']}"
 
 
 def _by_volume(pod: Object) -> Iterator[str]:
-    for each in device_nodes(pod["spec"]):
-        yield f"the hostPath {each['hostPath']['path']}"
+    for volume in device_nodes(pod["spec"]):
+        yield f"the hostPath {volume['hostPath']['path']}"
 
 
 def _containers(spec: Mapping[str, Any]) -> Iterator[Object]:
@@ -87,7 +85,8 @@ def _is_read(variable: Mapping[str, Any]) -> bool:
     return variable.get("name") == ENV_VISIBLE_DEVICES
 
 
-def _device_node(volume: Mapping[str, Any]) -> bool:
-    """Also as ``//dev/./gcu0``, which the kubelet takes."""
+def _is_device_node(volume: Mapping[str, Any]) -> bool:
+    """Whether the volume is a card's device node, also if written as ``//dev/./gcu0``, which the
+    kubelet takes."""
     path = str((volume.get("hostPath") or {}).get("path") or "")
     return posixpath.normpath(f"/{path.lstrip('/')}").startswith(_DEVICE_NODES)

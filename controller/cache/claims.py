@@ -57,13 +57,12 @@ def foreign_devices(claim: Object, inventory: Inventory) -> list[str]:
     and that are the controller's to give. Administrative access uses none up."""
     if allocated_by_us(claim):
         return []
-    given = {DeviceId(each.pool, each.device) for each in results(claim) if not each.admin_access}
-    published = {each: inventory.device(each) for each in given}
-    return sorted(
-        f"{each.pool}/{each.name}"
-        for each, device in published.items()
-        if device is None or not device.kind.is_of_scheduler
-    )
+    foreign = set[str]()
+    for result in results(claim):
+        device = inventory.device(DeviceId(result.pool, result.device))
+        if not result.admin_access and (device is None or not device.kind.is_of_scheduler):
+            foreign.add(f"{result.pool}/{result.device}")
+    return sorted(foreign)
 
 
 def is_releasable(claim: Object) -> bool:
@@ -96,7 +95,7 @@ def is_stranded(claim: Object, users: Sequence[Object]) -> bool:
     if node is None or claim["metadata"].get("deletionTimestamp") or not allocated_by_us(claim):
         return False
     bound = {uid_of(user): pods.node_name(user) for user in users}
-    where = {bound.get(each.get("uid", ""), "") for each in reserved_for(claim)}
+    where = {bound.get(consumer.get("uid", ""), "") for consumer in reserved_for(claim)}
     return bool(where) and "" not in where and node not in where
 
 
@@ -104,12 +103,12 @@ def given_up(old: Object | None, new: Object | None, pod: Object, group_uid: str
     """Whether our allocation was taken back for the sake of this waiting pod, which fits nowhere
     with it: by us or by kube-scheduler, which clears only what nobody but the pod, or its group,
     has reserved."""
-    if old is None or new is None or old["metadata"]["uid"] != new["metadata"]["uid"]:
+    if old is None or new is None or uid_of(old) != uid_of(new):
         return False
-    if not allocated_by_us(old) or (new.get("status") or {}).get("allocation"):
+    if not allocated_by_us(old) or allocation(new):
         return False
-    others = {each.get("uid") for each in reserved_for(old)} - {uid_of(pod), group_uid}
-    return not others and not pods.node_name(pod)
+    users = {consumer.get("uid") for consumer in reserved_for(old)}
+    return users <= {uid_of(pod), group_uid} and not pods.node_name(pod)
 
 
 def allocated_node(claim: Object) -> str | None:

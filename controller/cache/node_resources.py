@@ -96,9 +96,9 @@ def _containers(
     """All that run for good, sidecars among them, or what is needed while one initialises the pod
     beside the sidecars before it."""
     statuses = {
-        each["name"]: each
+        container["name"]: container
         for kind in ("containerStatuses", "initContainerStatuses")
-        for each in status.get(kind) or ()
+        for container in status.get(kind) or ()
     }
     running, sidecars, initialising = NOTHING, NOTHING, NOTHING
     for container in spec.get("containers") or ():  # not decoded where it counts nowhere
@@ -120,15 +120,15 @@ def _in_force(asked: Resources, status: Mapping[str, Any], is_infeasible: bool) 
     if status.get("resources") is None:
         return asked
     given = Resources.of(status.get("allocatedResources"))
-    found = Resources.of(_requests(status)).most(given)
-    return found if is_infeasible else found.most(asked)
+    in_force = Resources.of(_requests(status)).most(given)
+    return in_force if is_infeasible else in_force.most(asked)
 
 
 def _is_infeasible(status: Mapping[str, Any]) -> bool:
     """Whether the kubelet will never resize the pod as it was asked to."""
     return any(
-        (each["type"], each.get("reason")) == (_RESIZE_PENDING, "Infeasible")
-        for each in status.get("conditions") or ()
+        is_read(condition) and condition.get("reason") == "Infeasible"
+        for condition in status.get("conditions") or ()
     )
 
 
@@ -192,18 +192,17 @@ class NodeResources:
             self._epoch = self.numbers.epoch
             self._with_capacity.clear()
         asked = pod_requests(pod)
-        found = self._with_capacity.get(asked)
-        if found is None:
-            found = self.numbers.set_of(
-                [node for node, free in self._free.items() if free.fits(asked)]
-            )
-            self._with_capacity[asked] = found
+        nodes = self._with_capacity.get(asked)
+        if nodes is None:
+            fitting = [node for node, free in self._free.items() if free.fits(asked)]
+            nodes = self._with_capacity[asked] = self.numbers.set_of(fitting)
             if len(self._with_capacity) > _REMEMBERED:
                 self._with_capacity.popitem(last=False)
         self._with_capacity.move_to_end(asked)
-        return found
+        return nodes
 
     def _add(self, node: str, more: Resources) -> None:
+        """Of the node so much more is free; less, where it is negative."""
         if more == NOTHING:
             return
         free = self._free.get(node, NOTHING).plus(more)

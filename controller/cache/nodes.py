@@ -79,7 +79,9 @@ def check(node: Node) -> None:
 
 def _is_ready(node: Node) -> bool:
     conditions = (node.get("status") or {}).get("conditions") or ()
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return any(
+        (condition["type"], condition["status"]) == ("Ready", "True") for condition in conditions
+    )
 
 
 def _kubelet(node: Node) -> str:
@@ -108,7 +110,9 @@ def _untolerated(tolerations: Iterable[Mapping[str, Any]], node: Node) -> str | 
         taints.append({"key": _UNSCHEDULABLE, "effect": "NoSchedule"})
     given = tuple(tolerations)
     for taint in taints:
-        if taint["effect"] in _PREVENTING and not any(_tolerates(each, taint) for each in given):
+        if taint["effect"] in _PREVENTING and not any(
+            _tolerates(toleration, taint) for toleration in given
+        ):
             return str(taint["key"])
     return None
 
@@ -145,21 +149,21 @@ def is_tied(spec: Mapping[str, Any]) -> bool:
     return selected_name(affinity.get("requiredDuringSchedulingIgnoredDuringExecution")) is not None
 
 
-def requirement_holds(requirement: Mapping[str, Any], found: str | None) -> bool:
+def requirement_holds(requirement: Mapping[str, Any], value: str | None) -> bool:
     """Whether a NodeSelectorRequirement (core/v1) allows this value of what it names; None where
     the node has none."""
     given = requirement.get("values") or ()
     match requirement["operator"]:
         case "In":
-            return found in given
+            return value in given
         case "NotIn":
-            return found not in given
+            return value not in given
         case "Exists":
-            return found is not None
+            return value is not None
         case "DoesNotExist":
-            return found is None
+            return value is None
         case "Gt" | "Lt" as operator:
-            return _ordered(operator, found, given)
+            return _ordered(operator, value, given)
     return False
 
 
@@ -177,13 +181,18 @@ def _term_matches(term: Mapping[str, Any], node: Node) -> bool:
     if not expressions and not fields:  # an empty term matches nothing, core/v1 NodeSelectorTerm
         return False
     by_field = {"metadata.name": name_of(node)}
+    return _all_hold(expressions, labels_of(node)) and _all_hold(fields, by_field)
+
+
+def _all_hold(requirements: Iterable[Mapping[str, Any]], values: Mapping[str, str]) -> bool:
     return all(
-        requirement_holds(each, labels_of(node).get(each["key"])) for each in expressions
-    ) and all(requirement_holds(each, by_field.get(each["key"])) for each in fields)
+        requirement_holds(requirement, values.get(requirement["key"]))
+        for requirement in requirements
+    )
 
 
-def _ordered(operator: str, found: str | None, given: Iterable[str]) -> bool:
-    left, right = _integer(found or ""), _integer(next(iter(given)))
+def _ordered(operator: str, value: str | None, given: Iterable[str]) -> bool:
+    left, right = _integer(value or ""), _integer(next(iter(given)))
     if left is None or right is None:
         return False
     return left > right if operator == "Gt" else left < right

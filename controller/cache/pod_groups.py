@@ -147,20 +147,20 @@ class PodGroups:
 
     def set_pod(self, name: Name, pod: Object | None, *, has_claims: bool) -> None:
         """The pod as it is now; None if it was deleted. `has_claims`: all its claims exist."""
-        group = None if pod is None else pods.group_name(pod)
-        member = None if pod is None or group is None else _member(pod, has_claims=has_claims)
+        group_name = None if pod is None else pods.group_name(pod)
+        member = None if pod is None or group_name is None else _member(pod, has_claims=has_claims)
         before = self._group_of.pop(name, None)
-        if before is not None and (before != group or member is None):
+        if before is not None and (before != group_name or member is None):
             self._groups[before].put(name, None)
             self._on_changed(before)
-        if group is None or member is None:
+        if group_name is None or member is None:
             return
-        self._group_of[name] = group
-        found = self._groups.setdefault(group, _Group())
-        old = found.members.get(name)
+        self._group_of[name] = group_name
+        group = self._groups.setdefault(group_name, _Group())
+        old = group.members.get(name)
         if old is not member and not (member is Member.COMPLETE and old in _FOUND):
-            found.put(name, member)
-            self._on_changed(group)
+            group.put(name, member)
+            self._on_changed(group_name)
 
     def is_member(self, name: Name) -> bool:
         """Whether the pod of that name is a member of any group."""
@@ -169,54 +169,54 @@ class PodGroups:
     def set_found(self, pod: Object, member: Member) -> None:
         """The step of the pod, which is not bound, found that it is COMPLETE, SERVED or REFUSED."""
         name = _name(pod)
-        group = self._group_of.get(name)
-        if group is None:
+        group_name = self._group_of.get(name)
+        if group_name is None:
             return
-        found = self._groups[group]
-        if found.members[name] in {Member.COMPLETE, *_FOUND} - {member}:
-            found.put(name, member)
-            self._on_changed(group)
+        group = self._groups[group_name]
+        if group.members[name] in {Member.COMPLETE, *_FOUND} - {member}:
+            group.put(name, member)
+            self._on_changed(group_name)
 
     def group_of(self, pod: Object) -> PodGroup | None:
         """The pod's group; None for a pod without one."""
         name = pods.group_name(pod)
         return None if name is None or not self._is_followed else self._view(name)
 
-    def waiting_members(self, group: Name) -> list[Key]:
-        """The members that are not bound."""
-        found = self._groups.get(group)
-        members = {} if found is None else found.members
-        return [_key(name) for name, each in sorted(members.items()) if each is not Member.BOUND]
+    def waiting_members(self, name: Name) -> list[Key]:
+        """The members of the group of that name that are not bound."""
+        group = self._groups.get(name)
+        members = {} if group is None else group.members
+        return [_key(pod) for pod, member in sorted(members.items()) if member is not Member.BOUND]
 
     def wake(self) -> Iterator[Key]:
         """The waiting members of groups that may do now what they could not do at the last call,
         or the reverse."""
         changed, self._changed = self._changed, set()
         for name in sorted(changed):
-            found = self._groups.get(name)
-            if found is None:
+            group = self._groups.get(name)
+            if group is None:
                 continue
             view = self._view(name)
             phase = self._is_followed, view.waits_for() is None, view.may_be_ungated()
-            if phase != found.phase:
-                found.phase = phase
+            if phase != group.phase:
+                group.phase = phase
                 yield from self.waiting_members(name)
 
     def _view(self, name: Name) -> PodGroup:
-        found = self._groups.get(name) or _Group()
-        policy = {} if found.obj is None else found.obj["spec"].get("schedulingPolicy") or {}
+        group = self._groups.get(name) or _Group()
+        policy = {} if group.obj is None else group.obj["spec"].get("schedulingPolicy") or {}
         return PodGroup(
             name=name,
-            uid="" if found.obj is None else uid_of(found.obj),
-            exists=found.obj is not None,
+            uid="" if group.obj is None else uid_of(group.obj),
+            exists=group.obj is not None,
             min_count=int((policy.get("gang") or {}).get("minCount") or 0),
-            counts=Counter(found.counts),
+            counts=Counter(group.counts),
         )
 
     def _on_changed(self, name: Name) -> None:
         self._changed.add(name)
-        found = self._groups[name]
-        if found.obj is None and not found.members:
+        group = self._groups[name]
+        if group.obj is None and not group.members:
             del self._groups[name]
 
 

@@ -70,7 +70,7 @@ def _may_be_class(limit: str) -> bool:
 def template_names(pod: Pod) -> frozenset[str]:
     """Names of the ResourceClaimTemplates that the pod refers to, and that may be ours."""
     references = pod["spec"].get("resourceClaims") or ()
-    names = (each.get("resourceClaimTemplateName") or "" for each in references)
+    names = (reference.get("resourceClaimTemplateName") or "" for reference in references)
     return frozenset(name for name in names if name.startswith(LIMITS_TEMPLATE_PREFIX))
 
 
@@ -84,8 +84,9 @@ def waits_for_template(pod: Pod, template: str) -> bool:
     """Whether a claim of the pod is yet to be made from the template of that name."""
     made = claim_names(pod)
     return not is_deleting(pod) and any(
-        each.get("resourceClaimTemplateName") == template and made.get(each["name"], "") is None
-        for each in pod["spec"].get("resourceClaims") or ()
+        reference.get("resourceClaimTemplateName") == template
+        and made.get(reference["name"], "") is None
+        for reference in pod["spec"].get("resourceClaims") or ()
     )
 
 
@@ -100,7 +101,7 @@ def is_deleting(pod: Pod) -> bool:
 
 def gates(pod: Pod) -> frozenset[str]:
     """Names of the pod's scheduling gates."""
-    return frozenset(each["name"] for each in pod["spec"].get("schedulingGates") or ())
+    return frozenset(gate["name"] for gate in pod["spec"].get("schedulingGates") or ())
 
 
 def has_our_gate(pod: Pod) -> bool:
@@ -134,9 +135,9 @@ def failed_reservation(pod: Pod) -> str:
 def not_scheduled(pod: Pod) -> Condition:
     """Reason and message of the pod's condition PodScheduled if it is false; None where no
     scheduler has tried the pod."""
-    for each in (pod.get("status") or {}).get("conditions") or ():
-        if (each["type"], each["status"]) == ("PodScheduled", "False"):
-            return str(each.get("reason", "")), str(each.get("message", ""))
+    for condition in (pod.get("status") or {}).get("conditions") or ():
+        if (condition["type"], condition["status"]) == ("PodScheduled", "False"):
+            return str(condition.get("reason", "")), str(condition.get("message", ""))
     return None
 
 
@@ -155,8 +156,8 @@ def why_unbound(pod: Pod) -> str:
 
 def _not_scheduled(pod: Pod, reason: str) -> str | None:
     """The message of the pod's condition PodScheduled if it is false for that reason."""
-    found = not_scheduled(pod)
-    return found[1] if found is not None and found[0] == reason else None
+    condition = not_scheduled(pod)
+    return condition[1] if condition is not None and condition[0] == reason else None
 
 
 def missed_preemption(verdict: str) -> bool:

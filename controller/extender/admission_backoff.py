@@ -40,7 +40,7 @@ class AdmissionBackoff:
         self._counter = counter
         self._clock = clock
         self._lock = threading.Lock()
-        self._found: dict[_Place, _Refusal] = {}
+        self._refusals: dict[_Place, _Refusal] = {}
         self._over = 0
 
     def count_expired(self) -> int:
@@ -49,9 +49,9 @@ class AdmissionBackoff:
         now = self._clock()
         with self._lock:
             self._forget_old(now)
-            for place, each in list(self._found.items()):
-                if each.until <= now and not each.over:
-                    self._found[place] = replace(each, over=True)
+            for place, refusal in list(self._refusals.items()):
+                if refusal.until <= now and not refusal.over:
+                    self._refusals[place] = replace(refusal, over=True)
                     self._over += 1
             return self._over
 
@@ -68,11 +68,11 @@ class AdmissionBackoff:
         )
         with self._lock:
             self._forget_old(now)  # nothing else does so while this replica follows
-            before = self._found.get((workload, node))
+            before = self._refusals.get((workload, node))
             if before is not None and now < before.until:
                 return  # the pod was bound before the pause began
             pause = min(_LONGEST, 2 * before.pause) if before else _FIRST
-            self._found[workload, node] = _Refusal(now + pause, pause, reason)
+            self._refusals[workload, node] = _Refusal(now + pause, pause, reason)
 
     def excluded(self, pod: Pod, nodes: Iterable[str]) -> Mapping[str, str]:
         """The nodes of `nodes` that the pod may not use now, with the reason."""
@@ -80,10 +80,14 @@ class AdmissionBackoff:
         if workload is None:
             return {}
         with self._lock:
-            found = {node: self._found.get((workload, node)) for node in nodes}
-        return {node: each.reason for node, each in found.items() if each and now < each.until}
+            refusals = {node: self._refusals.get((workload, node)) for node in nodes}
+        return {
+            node: refusal.reason
+            for node, refusal in refusals.items()
+            if refusal is not None and now < refusal.until
+        }
 
     def _forget_old(self, now: float) -> None:
-        for place, each in list(self._found.items()):
-            if each.until + _FORGOTTEN <= now:
-                del self._found[place]
+        for place, refusal in list(self._refusals.items()):
+            if refusal.until + _FORGOTTEN <= now:
+                del self._refusals[place]

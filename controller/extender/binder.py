@@ -85,9 +85,10 @@ class Binder:
                 for uid, uncertain in self._uncertain.items()
                 if self._cache.is_assumed(uid)
             }
-            due = [each for each in self._uncertain.values() if each.due <= self._clock()]
-        for uncertain in due:
-            self._resolve(uncertain)
+            uncertain_binds = list(self._uncertain.values())
+        for uncertain in uncertain_binds:
+            if uncertain.due <= self._clock():
+                self._resolve(uncertain)
 
     def _check(self, pod: Object, call: BindArgs) -> None:
         title = f"pod {call.namespace}/{call.name}"
@@ -101,6 +102,8 @@ class Binder:
             raise Refused(f"{title} is bound to {pods.node_name(pod)} already")
 
     def _assume(self, pod: Object, uncertain: _UncertainBind) -> dict[str, str]:
+        """Choose the pod's cards. Returns its annotations; none if it requests no GCU. Raises
+        Refused."""
         call = uncertain.call
         request = parse_limits(pod)
         if request is None:
@@ -113,31 +116,23 @@ class Binder:
         return dict(describe(bound_pod, cards, self._now_ns()))
 
     def _resolve(self, uncertain: _UncertainBind) -> None:
+        """Read the pod, and count it as it is. If it cannot be read, it stays assumed."""
         call = uncertain.call
         try:
-            pod = self._api.get(PODS, call.name, namespace=call.namespace)
+            pod: Object | None = self._api.get(PODS, call.name, namespace=call.namespace)
         except NotFound:
-            self._gone(call.uid)
+            pod = None
         except KubeError as error:
             logger.warning("pod %s/%s cannot be read: %s", call.namespace, call.name, error)
-        else:
-            self._found(pod, uncertain)
-
-    def _gone(self, uid: str) -> None:
-        with self._lock:
-            if self._cache.is_assumed(uid):
-                self._cache.drop_pod(uid)
-
-    def _found(self, pod: Object, uncertain: _UncertainBind) -> None:
-        uid = uncertain.call.uid
-        if uid_of(pod) != uid:
-            self._gone(uid)
             return
         with self._lock:
-            if pods.node_name(pod):
+            if pod is None or uid_of(pod) != call.uid:
+                if self._cache.is_assumed(call.uid):
+                    self._cache.drop_pod(call.uid)
+            elif pods.node_name(pod):
                 self._cache.learn_pod(pod)
-            elif self._uncertain.get(uid) is uncertain:  # else another call binds the pod
-                self._cache.forget(uid)
+            elif self._uncertain.get(call.uid) is uncertain:  # else another call binds the pod
+                self._cache.forget(call.uid)
 
 
 def _binding(call: BindArgs, annotations: dict[str, str]) -> Object:

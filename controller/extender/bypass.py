@@ -45,9 +45,9 @@ class BypassReporter:
     def check(self) -> None:
         """Report pods that are new. While this replica leads, periodically."""
         with self._lock:
-            found = dict(self._cache.placed_by_others())
-        new = sorted(found[uid] for uid in found.keys() - self._reported)
-        self._reported = set(found)
+            names = self._cache.placed_by_others()
+        new = sorted(names[uid] for uid in names.keys() - self._reported)
+        self._reported = set(names)
         if new:
             more = f" and {len(new) - _MOST_NAMED} more" if len(new) > _MOST_NAMED else ""
             self._report(

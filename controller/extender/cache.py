@@ -28,6 +28,7 @@ from dra_driver.model.devices.card_kind import CardKind
 from dra_driver.model.devices.node_cards import NodeCard, parse_cards
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.names import ANNOTATION_CARDS, pool_name
+from dra_driver.model.profile import profile_size
 from dra_driver.selector.selector import Selectors
 
 
@@ -40,6 +41,7 @@ class _Node:
     labels: Mapping[str, str] = field(default_factory=dict)
     cards: tuple[NodeCard, ...] = ()
     kinds: frozenset[CardKind] = frozenset()
+    profiles: tuple[str, ...] = ()
     problem: str = ""
     bound: dict[str, BoundPod] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
@@ -81,6 +83,11 @@ class ExtenderCache:
         known = self._nodes.get(node)
         return known.cards if known else ()
 
+    def profiles(self, node: str) -> tuple[str, ...]:
+        """The names of the DRS profiles that cards of the node have, the smallest first."""
+        known = self._nodes.get(node)
+        return known.profiles if known else ()
+
     def card_kinds(self, labels: Mapping[str, str]) -> frozenset[CardKind]:
         """Of the nodes with these labels whose agents have reported their cards."""
         wanted = labels.items()
@@ -88,6 +95,7 @@ class ExtenderCache:
         return frozenset().union(*kinds)
 
     def put_node(self, node: Object) -> None:
+        """The node (core/v1) is new or has changed. Its cards are in an annotation."""
         name = node["metadata"]["name"]
         text = (node["metadata"].get("annotations") or {}).get(ANNOTATION_CARDS)
         known = self._nodes.setdefault(name, _Node())
@@ -106,9 +114,12 @@ class ExtenderCache:
                 known.problem = str(error)
             self._inventory.put(published)
         known.kinds = frozenset(map(CardKind.of, known.cards))
+        profiles = {name for kind in known.kinds for name in kind.profiles}
+        known.profiles = tuple(sorted(profiles, key=lambda name: (profile_size(name), name)))
         self._count(name)
 
     def drop_node(self, name: str) -> None:
+        """The node was deleted. Pods that are bound to it still hold their cards."""
         known = self._nodes.get(name)
         if known is not None:
             self.put_node({"metadata": {"name": name}})
@@ -121,6 +132,7 @@ class ExtenderCache:
             self.put_pod(pod)
 
     def put_pod(self, pod: Object) -> None:
+        """The pod is new or has changed. It counts while it is bound and has not ended."""
         if not concerns_us(pod) or not pods.node_name(pod):
             return
         if pods.is_done(pod):
@@ -144,10 +156,10 @@ class ExtenderCache:
         if workload is None:
             return {}
         return Counter(
-            (pool_name(each.node), str(card))
-            for each in self._bound.values()
-            if each.workload == workload and each.uid != uid_of(pod)
-            for card in each.cards
+            (pool_name(bound_pod.node), str(card))
+            for bound_pod in self._bound.values()
+            if bound_pod.workload == workload and bound_pod.uid != uid_of(pod)
+            for card in bound_pod.cards
         )
 
     def placed_by_others(self) -> Mapping[str, str]:
@@ -155,10 +167,10 @@ class ExtenderCache:
         nodes that an agent reports: the others are another device plugin's. No scheduler places
         static pods, so those are left out."""
         return {
-            uid: each.name
-            for uid, each in self._bound.items()
-            if not each.cards and each.mirrored is None
-            if self._nodes[each.node].published is not None
+            uid: bound_pod.name
+            for uid, bound_pod in self._bound.items()
+            if not bound_pod.cards and bound_pod.mirrored is None
+            if self._nodes[bound_pod.node].published is not None
         }
 
     def pods(self) -> frozenset[str]:
@@ -195,6 +207,7 @@ class ExtenderCache:
                 self.assume(bound_pod)
 
     def _place(self, bound_pod: BoundPod) -> None:
+        """Count the pod on its node, and nowhere else."""
         uid, node = bound_pod.uid, bound_pod.node
         before = self._bound.get(uid, bound_pod)
         if before.node != node:
@@ -207,6 +220,7 @@ class ExtenderCache:
             self._count(node)
 
     def _end(self, uid: str, node: str, reported_uid: str) -> None:
+        """The pod has ended on the node, whose agent knows it by `reported_uid`."""
         self._gone.add(uid)
         self._remove(uid)
         known = self._nodes.get(node)
@@ -223,12 +237,13 @@ class ExtenderCache:
             self._forget_if_empty(bound_pod.node)
 
     def _count(self, name: str) -> None:
+        """What is held on the node, anew: its report or its pods have changed."""
         known = self._nodes[name]
         # An agent reports an ended pod until it has released the devices.
-        known.ended &= {each.pod for card in known.cards for each in card.held}
+        known.ended &= {held.pod for card in known.cards for held in card.held}
         # A pod that is here has not ended: the mirror pod that ended was another one of the same
         # static pod, or not a kubelet's.
-        known.ended -= {each.kubelet_uid for each in known.bound.values()}
+        known.ended -= {bound_pod.kubelet_uid for bound_pod in known.bound.values()}
         for hold in known.holds:
             self._holdings.remove(hold)
         known.holds, unknown = holds_on(name, known.cards, known.bound.values(), known.ended)

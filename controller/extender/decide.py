@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Final
 
 from controller.allocator.nodes.node_set import NodeSet
@@ -19,7 +20,6 @@ from controller.placer.outcome import Unplaced
 from controller.placer.placer import Placer
 from controller.placer.pod_claims import PodClaims
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.devices.node_cards import NodeCard
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import pool_name
@@ -46,6 +46,7 @@ class OfferedNodes:
     feasible: NodeSet
 
     def feasible_nodes(self, *_: object) -> FeasibleNodes:
+        """All of them, whatever the pod is."""
         return FeasibleNodes(self.feasible, 0, "")
 
 
@@ -75,8 +76,7 @@ def filter_nodes(
 def fits(cache: ExtenderCache, policy: Policy, pod: Object, nodes: Collection[str]) -> bool:
     """Whether any of `nodes` can give the pod all that it requests."""
     try:
-        request = parse_limits(pod)
-        asked = claims_of(pod, request) if request else None
+        asked = _asked(pod)
     except Refused:
         return False
     if asked is None:
@@ -89,8 +89,7 @@ def prioritize(
 ) -> Mapping[str, int]:
     """A score from 0 to 10 for each of `nodes`; the best one has 10, the next one 9, …"""
     try:
-        request = parse_limits(pod)
-        asked = claims_of(pod, request) if request else None
+        asked = _asked(pod)
     except Refused:
         asked = None
     if asked is None:
@@ -115,11 +114,17 @@ def place(
             reasons = _reasons(cache, placer, asked, request, its)
             raise Refused(f"node {node}: {reasons[node]}")
     metadata = pod["metadata"]
-    given = [each.device.card for each in outcome.assignments[0]]
+    given = [assignment.device.card for assignment in outcome.assignments[0]]
     cards = dict.fromkeys(PciAddress.parse(card[1]) for card in given if card is not None)
     name = f"{metadata['namespace']}/{metadata['name']}"
     workload = pods.workload(pod)
     return BoundPod(uid_of(pod), name, node, request, tuple(cards), workload=workload)
+
+
+def _asked(pod: Object) -> PodClaims | None:
+    """What the pod requests; None if that is no GCU. Raises Refused for what no node can give."""
+    request = parse_limits(pod)
+    return None if request is None else claims_of(pod, request)
 
 
 def _placer(cache: ExtenderCache, policy: Policy, nodes: Collection[str]) -> Placer:
@@ -133,30 +138,26 @@ def _reasons(
     request: LimitRequest,
     nodes: NodeSet,
 ) -> dict[str, str]:
-    """Why each of the nodes cannot serve the pod."""
-    state = cache.state()
-    reasons = placer.reasons(asked, nodes)
+    """By node, why it cannot serve the pod."""
+    reasons, inventory = placer.reasons(asked, nodes), cache.state().inventory
+    pools, problems = inventory.pools, inventory.problems
+    of_sizes = lru_cache(partial(_of_sizes, request))
     for node in reasons:
-        if state.inventory.node_of(pool_name(node)) is None:
+        if pool_name(node) not in pools:
             reasons[node] = UNREPORTED
-        elif request.mode is Mode.DRS and not state.inventory.problem_on(node):
-            reasons[node] = _of_sizes(cache, request, node) or reasons[node]
+        elif request.mode is Mode.DRS and node not in problems:
+            reasons[node] = of_sizes(cache.profiles(node)) or reasons[node]
     return reasons
 
 
-def _of_sizes(cache: ExtenderCache, request: LimitRequest, node: str) -> str:
-    """The reason by instance sizes, where it says more than the allocator's."""
-    missing = _sizes_without_profile(request, cache.cards(node))
-    if missing or len(request.containers) == 1:
-        return missing
-    sizes = ", ".join(str(size) for _, size in request.containers)
-    return f"no card has room for DRS instances of sizes {sizes} together"
-
-
-def _sizes_without_profile(request: LimitRequest, cards: Sequence[NodeCard]) -> str:
-    profiles = sorted({name for card in cards for name in card.profiles}, key=profile_size)
+def _of_sizes(request: LimitRequest, profiles: Sequence[str]) -> str:
+    """Why cards with these DRS profiles cannot serve the request, by the sizes of its instances;
+    empty where the allocator's reason says more."""
+    sizes = [size for _, size in request.containers]
     known = {profile_size(name) for name in profiles}
-    for _, size in request.containers:
-        if profiles and size not in known:
-            return f"no profile has size {size}; those of its cards are {', '.join(profiles)}"
-    return ""
+    unknown = [size for size in sizes if size not in known] if profiles else []
+    if unknown:
+        return f"no profile has size {unknown[0]}; those of its cards are {', '.join(profiles)}"
+    if len(sizes) == 1:
+        return ""
+    return f"no card has room for DRS instances of sizes {', '.join(map(str, sizes))} together"

@@ -220,7 +220,7 @@ class Extender:
                 "the leader election": self._elector.is_alive(),
                 "the periodic work": self._periodic.is_alive(),
                 "the writer of events": self._recorder.is_alive(),
-                "a watch": all(each.is_alive() for each in self._reflectors),
+                "a watch": all(reflector.is_alive() for reflector in self._reflectors),
                 **self._housekeeping.threads(),
             }
         )
@@ -265,7 +265,7 @@ class Extender:
             raise Refused("gcu-dra-controller has not read all nodes and pods yet")
 
     def _is_synced(self) -> bool:
-        return all(each.synced.is_set() for each in self._reflectors)
+        return all(reflector.synced.is_set() for reflector in self._reflectors)
 
     def _on_restored(self) -> None:
         self._fence.close()  # decisions on caches from before the restore are not written
@@ -275,9 +275,8 @@ class Extender:
         with self._lock:
             asked = self._cache.nodes() if nodes is None else nodes
             excluded = self._admission_backoff.excluded(pod, asked)
-            return fits(
-                self._cache, self._policy, pod, [each for each in asked if each not in excluded]
-            )
+            nodes = [node for node in asked if node not in excluded]
+            return fits(self._cache, self._policy, pod, nodes)
 
     def _cards(self, node: str) -> Sequence[NodeCard]:
         with self._lock:

@@ -195,7 +195,7 @@ def _free_amount(card: NodeCard, mode: Mode, ended: Collection[str]) -> int:
     """How much of the card is free by its agent's report, if it is in that mode."""
     if card.mode not in {None, mode}:
         return 0
-    held = sum(each.amount for each in card.held if each.pod not in ended)
+    held = sum(hold.amount for hold in card.held if hold.pod not in ended)
     return (card.slices if mode is Mode.SHARED else card.total) - held
 
 

@@ -97,7 +97,7 @@ class RetryQueue:
     def retain(self, uids: Collection[str]) -> None:
         """Drop all pods but these."""
         with self._lock:
-            self._pods = {uid: each for uid, each in self._pods.items() if uid in uids}
+            self._pods = {uid: waiting for uid, waiting in self._pods.items() if uid in uids}
 
     def retry_due(self, version: int) -> None:
         """Have kube-scheduler retry the pods that would fit now, by priority and age. `version`
@@ -105,22 +105,30 @@ class RetryQueue:
         now = self._clock()
         with self._lock:
             self._pods = {
-                uid: each for uid, each in self._pods.items() if now - each.asked_at < _FORGOTTEN
+                uid: waiting
+                for uid, waiting in self._pods.items()
+                if now - waiting.asked_at < _FORGOTTEN
             }
-            due = [each for each in self._pods.values() if each.due <= now and each.seen != version]
-        due.sort(key=lambda each: pods.urgency(each.pod))
+            due = [
+                waiting
+                for waiting in self._pods.values()
+                if waiting.due <= now and waiting.seen != version
+            ]
+        due.sort(key=lambda waiting: pods.urgency(waiting.pod))
         unfit: set[Hashable] = set()  # thousands of replicas need one answer
-        fitting = (each for each in due if self._fits_now(each, version, unfit))
-        for each in islice(fitting, _AT_ONCE):
-            self._retry(each)
+        fitting = (waiting for waiting in due if self._fits_now(waiting, version, unfit))
+        for waiting in islice(fitting, _AT_ONCE):
+            self._retry(waiting)
 
     def _fits_now(self, waiting: _WaitingPod, version: int, unfit: set[Hashable]) -> bool:
+        """Whether the pod would fit. `unfit` has the demands, with their nodes, that do not; the
+        pod's is added if it does not either."""
         asked = waiting.demand, waiting.nodes
-        found = asked not in unfit and self._fits(waiting.pod, waiting.nodes)
-        if not found:
-            unfit.add(asked)
-            self._change(waiting, lambda known: replace(known, seen=version))
-        return found
+        if asked not in unfit and self._fits(waiting.pod, waiting.nodes):
+            return True
+        unfit.add(asked)
+        self._change(waiting, lambda known: replace(known, seen=version))
+        return False
 
     def _retry(self, waiting: _WaitingPod) -> None:
         metadata = waiting.pod["metadata"]

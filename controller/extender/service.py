@@ -86,10 +86,10 @@ class Service:
         excluded = self.admission_backoff.excluded(args.pod, args.nodes)
         nodes = [node for node in args.nodes if node not in excluded]
         with self.lock:
-            found = filter_nodes(self.cache, self.policy, args.pod, nodes)
-        if args.nodes and not found.fit:
+            filtered = filter_nodes(self.cache, self.policy, args.pod, nodes)
+        if args.nodes and not filtered.fit:
             self.retry_queue.add(args.pod, args.nodes)
-        return render_filtered(replace(found, unfit={**found.unfit, **excluded}))
+        return render_filtered(replace(filtered, unfit={**filtered.unfit, **excluded}))
 
     def _prioritize(self, body: bytes) -> bytes:
         args = parse_filter(body)
@@ -103,8 +103,8 @@ class Service:
         excluded = self.admission_backoff.excluded(args.pod, args.victims)
         nodes = [node for node in args.victims if node not in excluded]
         with self.lock:
-            found = filter_nodes(self.cache, self.policy, args.pod, nodes)
-        return render_victims({node: args.victims[node] for node in found.fit})
+            filtered = filter_nodes(self.cache, self.policy, args.pod, nodes)
+        return render_victims({node: args.victims[node] for node in filtered.fit})
 
     def _bind(self, body: bytes) -> bytes:
         call = parse_bind(body)

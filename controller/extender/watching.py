@@ -32,12 +32,12 @@ class NodeHandler:
         self._known: set[str] = set()
 
     def on_replace(self, items: Sequence[Object]) -> None:
-        listed = {each["metadata"]["name"] for each in items}
+        listed = {node["metadata"]["name"] for node in items}
         with self._lock:
             for name in self._known - listed:
                 self._cache.drop_node(name)
-            for each in items:
-                self._cache.put_node(each)
+            for node in items:
+                self._cache.put_node(node)
             self._known = listed
         for name in listed:
             self._annotator.on_node_change(name)
@@ -65,17 +65,17 @@ class PodHandler:
     admission_backoff: AdmissionBackoff
 
     def on_replace(self, items: Sequence[Object]) -> None:
-        ours = [each for each in items if concerns_us(each)]
-        listed = {uid_of(each) for each in ours}
+        ours = [pod for pod in items if concerns_us(pod)]
+        listed = {uid_of(pod) for pod in ours}
         with self.lock:
             for uid in self.cache.pods() - listed:
                 self.cache.drop_pod(uid)
-            for each in ours:
-                self.cache.put_pod(each)
-        self.retry_queue.retain({uid_of(each) for each in ours if not pods.node_name(each)})
+            for pod in ours:
+                self.cache.put_pod(pod)
+        self.retry_queue.retain({uid_of(pod) for pod in ours if not pods.node_name(pod)})
         self.annotator.retain(listed)
-        for each in ours:
-            self.annotator.put(each)
+        for pod in ours:
+            self.annotator.put(pod)
 
     def on_event(self, change: Change, obj: Object) -> None:
         if not concerns_us(obj):

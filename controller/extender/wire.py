@@ -49,7 +49,7 @@ def parse_filter(body: bytes) -> FilterArgs:
     raw = _object(body)
     names = _by_name(raw.get("NodeNames"), "nodes")
     # Each node once: a call holds the shared lock while it filters.
-    return FilterArgs(_pod(raw, "ExtenderArgs"), tuple(dict.fromkeys(str(each) for each in names)))
+    return FilterArgs(_pod(raw, "ExtenderArgs"), tuple(dict.fromkeys(map(str, names))))
 
 
 def parse_bind(body: bytes) -> BindArgs:
@@ -67,14 +67,15 @@ def parse_preemption(body: bytes) -> PreemptionArgs:
     victims = _by_name(raw.get("NodeNameToMetaVictims"), "victims")
     if not isinstance(victims, dict):
         raise InvalidValue("the call names victims of no nodes")
-    by_node = {node: _meta_victims(node, each) for node, each in victims.items()}
+    by_node = {node: _meta_victims(node, its) for node, its in victims.items()}
     return PreemptionArgs(_pod(raw, "ExtenderPreemptionArgs"), by_node)
 
 
-def render_filtered(found: Filtered) -> bytes:
+def render_filtered(filtered: Filtered) -> bytes:
     """``ExtenderFilterResult``. The nodes are unresolvable: no pod is preempted for a card."""
+    unfit = dict(filtered.unfit)
     return _render(
-        {"NodeNames": list(found.fit), "FailedAndUnresolvableNodes": dict(found.unfit), "Error": ""}
+        {"NodeNames": list(filtered.fit), "FailedAndUnresolvableNodes": unfit, "Error": ""}
     )
 
 
@@ -93,24 +94,26 @@ def render_error(error: str) -> bytes:
     return _render({"Error": error})
 
 
-def _by_name(found: Any, what: str) -> Any:
-    """The field that kube-scheduler fills for an extender with ``nodeCacheCapable``."""
-    if found is None:
+def _by_name(field: Any, what: str) -> Any:
+    """The field that kube-scheduler fills for an extender with ``nodeCacheCapable``. Raises
+    InvalidValue if it is empty."""
+    if field is None:
         raise InvalidValue(
             f"kube-scheduler sent whole {what} instead of names",
             remedy="set nodeCacheCapable: true in the extender's configuration",
         )
-    return found
+    return field
 
 
-def _meta_victims(node: str, found: Any) -> Object:
-    """With a list of pods. kube-scheduler sends empty ones since 1.38 (kubernetes#135486)."""
-    if not isinstance(found, dict | None):
+def _meta_victims(node: str, raw: Any) -> Object:
+    """With a list of pods. kube-scheduler sends empty ones since 1.38 (kubernetes#135486). Raises
+    InvalidValue."""
+    if not isinstance(raw, dict | None):
         raise InvalidValue(
             f"the victims of node {node} are no object",
             remedy="write them as MetaVictims of kube-scheduler's extender/v1 has them",
         )
-    victims = found or {}
+    victims = raw or {}
     return victims | {"Pods": victims.get("Pods") or []}
 
 
@@ -121,19 +124,19 @@ def _pod(raw: Mapping[str, Any], kind: str) -> Object:
     return pod
 
 
-def _is_pod(found: Any) -> TypeGuard[Object]:
+def _is_pod(raw: Any) -> TypeGuard[Object]:
     """Whether it has all fields that are read later: an error in the thread that retries pods would
     end that thread."""
     try:
-        metadata, spec = found["metadata"], found["spec"]
+        metadata, spec = raw["metadata"], raw["spec"]
         texts = [metadata[key] for key in ("namespace", "name", "uid")]
         for key in ("initContainers", "containers"):
-            texts += [each["name"] for each in spec.get(key) or ()]
+            texts += [container["name"] for container in spec.get(key) or ()]
         priority = spec.get("priority") or 0
     except (AttributeError, LookupError, TypeError):
         return False
     return isinstance(priority, int) and all(
-        isinstance(each, str) and each.isascii() for each in texts
+        isinstance(text, str) and text.isascii() for text in texts
     )
 
 

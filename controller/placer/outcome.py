@@ -24,17 +24,17 @@ class Placed(Allocation):
         """The claims as they are allocated, without a reservation. `classes` maps a name to the
         DeviceClass; `timestamp` is RFC 3339."""
         claims: list[Object] = []
-        for each, devices in zip(self.wanted, self.assignments, strict=True):
+        for wanted, devices in zip(self.wanted, self.assignments, strict=True):
             status = allocation_status(
-                each,
+                wanted,
                 devices,
                 self.node,
                 classes,
                 timestamp=timestamp,
                 new_share_id=lambda: str(uuid4()),
             )
-            known = each.claim.get("status") or {}
-            claims.append(each.claim | {"status": known | {"allocation": status}})
+            known = wanted.claim.get("status") or {}
+            claims.append(wanted.claim | {"status": known | {"allocation": status}})
         return claims
 
 

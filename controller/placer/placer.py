@@ -114,11 +114,9 @@ class Placer:
         return rank(state, asked.wanted, nodes, policy=self._policy, peers=peers)
 
     def reasons(self, asked: PodClaims, nodes: NodeSet) -> dict[str, str]:
-        """By node, why it has no devices for the claims; nodes of a kind share one text."""
-        state, reasons = self._cluster.state(), dict[str, str]()
-        for alike, reason in diagnose_nodes(state, asked.wanted, nodes):
-            reasons |= dict.fromkeys(state.numbers.names(alike), reason)
-        return reasons
+        """By node, why it has no devices for the claims; nodes of a kind share one text. Raises
+        AllowanceSpent."""
+        return diagnose_nodes(self._cluster.state(), asked.wanted, nodes)
 
     def _place(self, asked: PodClaims, excluded: Mapping[str, str]) -> Placed | Unplaced:
         nodes = self._nodes.feasible_nodes(asked.pod, asked.selectors, excluded)

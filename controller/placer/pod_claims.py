@@ -28,6 +28,9 @@ class PodClaims:
         excludes nodes."""
         of_claims = ((allocation(claim) or {}).get("nodeSelector") for claim in self.allocated)
         return [
-            *((each, "not where the pod's other claims are") for each in of_claims if each),
-            *((each, "not where the pod's volumes are") for each in self.volumes),
+            *(
+                (selector, "not where the pod's other claims are")
+                for selector in filter(None, of_claims)
+            ),
+            *((selector, "not where the pod's volumes are") for selector in self.volumes),
         ]

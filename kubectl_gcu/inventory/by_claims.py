@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Final
 
-from controller.allocator.device import Device
+from controller.allocator.device import Device, DeviceKind
 from controller.allocator.inventory import Inventory
 from controller.allocator.taints import Taint, untolerated
 from dra_driver.model.claims.amounts import CAPACITY_OF_MODE, requested_amount
@@ -61,28 +62,32 @@ def nodes_by_claims(
 
 def _published(devices: Iterable[Device]) -> _Cards:
     """The cards of a pool's devices."""
-    cards: defaultdict[PciAddress, list[Device]] = defaultdict(list)
+    by_card: defaultdict[PciAddress, list[Device]] = defaultdict(list)
     for device in devices:
         with suppress(InvalidValue):  # of somebody else, which the controller reports
-            cards[parse_device_name(device.id.name)[1]].append(device)
-    return {address: _card(address, its) for address, its in cards.items()}
+            by_card[parse_device_name(device.id.name)[1]].append(device)
+    cards: _Cards = {}
+    for address, its in by_card.items():
+        card = _card(address, tuple([device.kind for device in its]))
+        cards[address] = replace(card, uuid=_text(its, ATTR_UUID))
+    return cards
 
 
-def _card(address: PciAddress, devices: Sequence[Device]) -> CardView:
-    capacity = {
-        name: each.total.units for device in devices for name, each in device.kind.capacity.items()
-    }
+# Most nodes of a cluster have cards of the same kinds at the same addresses.
+@lru_cache(4096)
+def _card(address: PciAddress, kinds: tuple[DeviceKind, ...]) -> CardView:
+    """The card with devices of these kinds. Its UUID is none of what a kind has."""
+    capacity = {name: each.total.units for kind in kinds for name, each in kind.capacity.items()}
     problems = {
         _problem(taint)
-        for device in devices
-        for taint in device.kind.taints
+        for kind in kinds
+        for taint in kind.taints
         if (untolerated([taint], ()) if taint.rule else taint.key != TAINT_ALLOCATED_BY)
     }
-    memory = _text(devices, ATTR_MEMORY_MIB)
+    memory = _text(kinds, ATTR_MEMORY_MIB)
     return CardView(
         address,
-        model=_text(devices, ATTR_MODEL),
-        uuid=_text(devices, ATTR_UUID),
+        model=_text(kinds, ATTR_MODEL),
         memory_mib=int(memory) if memory.isdecimal() else None,
         slices=capacity.get(CAPACITY_SLICES, 0),
         size=capacity.get(CAPACITY_SIZE, 0),
@@ -96,7 +101,7 @@ def _problem(taint: Taint) -> str:
     return f"{taint.key.rpartition('/')[2]}{value}{rule}"
 
 
-def _text(devices: Iterable[Device], name: str) -> str:
+def _text(devices: Iterable[Device | DeviceKind], name: str) -> str:
     """The first value of that attribute; empty if no device has one."""
     values = (device.attribute(name) for device in devices)
     return next((str(value) for each in values if each for value in each.values), "")

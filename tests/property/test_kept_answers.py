@@ -141,11 +141,7 @@ def test_nodes_of_which_the_same_is_said_are_found_together(claims: list[Object]
         found = state(slices, taken, selectors=SELECTORS)
         everyone = found.numbers.set_of([*NODES, "without-devices"])
         found.fleet.refresh()
-        together = {
-            name: reason
-            for group, reason in diagnose_nodes(found, wanted, everyone)
-            for name in found.numbers.names(group)
-        }
+        together = diagnose_nodes(found, wanted, everyone)
         alone = {name: diagnose(found, wanted, found.numbers.bit(name), "") for name in together}
         assert together == alone
         assert together.keys() == {*NODES, "without-devices"}

@@ -35,7 +35,7 @@ def describe(bound_pod: BoundPod, cards: Sequence[NodeCard], now_ns: int) -> Map
     not serve.
     """
     ours = {ANNOTATION_ASSIGNED: ",".join(map(str, bound_pod.cards))}
-    card = next((each for each in cards if each.address in bound_pod.cards), None)
+    card = next((card for card in cards if card.address in bound_pod.cards), None)
     if bound_pod.request.mode is Mode.WHOLE or card is None:
         return ours
     return {
@@ -69,10 +69,10 @@ def assigned(pod: Object, cards: Sequence[NodeCard]) -> Mapping[str, str]:
     names = [name for name, _ in request.containers]
     # Devices that an init container hands on are reported once, perhaps as the init container's.
     handed_on = next((reported[name] for name in sorted(reported.keys() - set(names))), None)
-    found = {name: each for name in names if (each := reported.get(name, handed_on))}
-    if len(found) < len(names):
+    holds = {name: held for name in names if (held := reported.get(name, handed_on))}
+    if len(holds) < len(names):
         return {}
-    card, _ = found[names[0]]
+    card, _ = holds[names[0]]
     if not card.is_numbered:
         return {}  # the card is gone, and what the pod says of it is how it was
     return {
@@ -81,7 +81,7 @@ def assigned(pod: Object, cards: Sequence[NodeCard]) -> Mapping[str, str]:
         REQUEST_SIZE: str(request.total),
         ASSIGNED: "true",
         ASSIGNED_CONTAINERS: _json(
-            {name: dict(_allocated(found[name][1], size)) for name, size in request.containers}
+            {name: dict(_allocated(holds[name][1], size)) for name, size in request.containers}
         ),
     }
 

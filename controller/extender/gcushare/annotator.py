@@ -72,6 +72,7 @@ class AssignmentAnnotator:
                     del known[uid]
 
     def on_node_change(self, name: str) -> None:
+        """The node of that name, or its agent's report, has changed."""
         with self._lock:
             self._changed.add(name)
 
@@ -82,7 +83,7 @@ class AssignmentAnnotator:
             changed = {node: list(self._pods[node].values()) for node in self._changed}
             self._changed = set()
         there = {uid_of(pod) for its in changed.values() for pod in its}
-        self._retries = {uid: each for uid, each in self._retries.items() if uid in there}
+        self._retries = {uid: retry for uid, retry in self._retries.items() if uid in there}
         failed = {node for node, its in changed.items() if its and not self._annotate(node, its)}
         with self._lock:
             self._changed |= failed
@@ -99,6 +100,7 @@ class AssignmentAnnotator:
         return done
 
     def _attempt(self, pod: Object, annotations: Mapping[str, str]) -> bool:
+        """Whether the pod is patched. It is tried at most once in a pause."""
         uid = uid_of(pod)
         retry = self._retries.setdefault(uid, _RetryState())
         if self._clock() < retry.due:
@@ -110,6 +112,7 @@ class AssignmentAnnotator:
         return False
 
     def _write(self, pod: Object, annotations: Mapping[str, str]) -> bool:
+        """Whether nothing is left to be written."""
         metadata = pod["metadata"]
         # The UID makes the server refuse it for another pod of that name.
         patch = {"metadata": {"uid": metadata["uid"], "annotations": dict(annotations)}}

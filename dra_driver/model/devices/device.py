@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from dra_driver.model import names
@@ -25,6 +26,8 @@ def device_name(mode: Mode, address: PciAddress) -> str:
     return f"{mode.value}-{address.slug}"
 
 
+# Most nodes of a cluster have devices of the same names, and a node has a few dozen.
+@lru_cache(4096)
 def parse_device_name(name: str) -> tuple[Mode, PciAddress]:
     """The mode and card that a device's name stands for; raises InvalidValue for any other name."""
     if match := _NAME.fullmatch(name):

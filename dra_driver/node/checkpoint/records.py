@@ -21,9 +21,6 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.quantity import parse_quantity
 
-# A node has a few dozen device names and amounts, and each prepare reads those of all claims.
-_parsed = lru_cache(maxsize=1024)(parse_device_name)
-
 
 class ClaimStep(StrEnum):
     """The steps of a claim on the node, each written before the effects that follow it.
@@ -100,12 +97,12 @@ class PreparedDevice:
     @property
     def mode(self) -> Mode:
         """The mode of the card while it is used by this device."""
-        return _parsed(self.device_name)[0]
+        return parse_device_name(self.device_name)[0]
 
     @property
     def card(self) -> PciAddress:
         """The card of the device."""
-        return _parsed(self.device_name)[1]
+        return parse_device_name(self.device_name)[1]
 
     @property
     def cdi_name(self) -> str:
@@ -140,6 +137,7 @@ class Record:
     card: PciAddress | None = None
 
 
+# A node has a few dozen amounts, and each prepare reads those of all claims.
 @lru_cache(maxsize=1024)
 def _amount(text: str) -> int | None:
     try:

@@ -77,10 +77,10 @@ def test_slices_are_learnt_one_by_one() -> None:
     assert len(inventory.devices_of("a")) == 1
     inventory.put(halves[0])
     assert len(inventory.devices_of("a")) == 0
-    assert "incomplete: 1 of 2" in inventory.problem_on("a")
+    assert "incomplete: 1 of 2" in inventory.problems["a"]
     inventory.put(halves[1])
     assert len(inventory.devices_of("a")) == 2
-    assert not inventory.problem_on("a")
+    assert not inventory.problems
     for each in (old, *halves):
         inventory.remove(each)
     assert not inventory.devices_of("a")
@@ -92,13 +92,27 @@ def test_a_pool_that_is_withheld_has_that_problem_and_no_devices() -> None:
     inventory.withhold("gcu.enflame.com/a", "a pod has one of them")
     inventory.put(resource_slice("a", cards(2)))
     inventory.put(resource_slice("b", cards(1)))
-    assert inventory.problems == {"gcu.enflame.com/a": "a pod has one of them"}
+    assert inventory.problems == {"a": "a pod has one of them"}
     assert [len(inventory.devices_of(node)) for node in "ab"] == [0, 1]
     inventory.put(resource_slice("a", cards(3)))
     assert len(inventory.devices_of("a")) == 0
     inventory.withhold("gcu.enflame.com/a", "")
     assert not inventory.problems
     assert len(inventory.devices_of("a")) == 3
+
+
+def test_a_node_has_the_problems_of_all_its_pools() -> None:
+    inventory = Inventory()
+    for name, problem in (("two", "it is lost"), ("one", "it is unclear"), ("three", "")):
+        part = resource_slice("a", cards(1))
+        part["spec"]["pool"]["name"] = name
+        inventory.put(part)
+        inventory.withhold(name, problem)
+    assert inventory.problems == {"a": "it is unclear; it is lost"}
+    inventory.withhold("one", "")
+    assert inventory.problems == {"a": "it is lost"}
+    inventory.withhold("two", "")
+    assert not inventory.problems
 
 
 def test_a_pool_that_grows_is_noticed() -> None:

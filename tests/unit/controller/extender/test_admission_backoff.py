@@ -91,4 +91,4 @@ def test_a_replica_that_follows_keeps_no_old_ones(world: World) -> None:
     for number in range(100):
         world.now += 100
         world.refusals.record_rejection(of_workload(f"job-{number}", pod("c", {SHARED: 1})), "n")
-    assert len(world.refusals._found) == 1
+    assert len(world.refusals._refusals) == 1

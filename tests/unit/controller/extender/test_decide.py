@@ -83,6 +83,21 @@ def test_a_node_that_cannot_take_the_pod_says_why(
     assert words in found.unfit["n"]
 
 
+def test_the_sizes_of_an_instance_are_those_of_the_node_s_own_cards() -> None:
+    nodes = [
+        node("a", card(1)),
+        node("b", card(1, profiles=("4g.30gb", "2g.8gb"), total=4), card(2, profiles=("2g.9gb",))),
+        node("c", card(1)),
+    ]
+    found = filter_nodes(view(*nodes), BINPACK, pod("p", {DRS: 5}), ["a", "b", "c"])
+    words = "no profile has size 5; those of its cards are "
+    assert found.unfit == {
+        "a": f"{words}1g.6gb, 3g.20gb, 6g.40gb",
+        "b": f"{words}2g.8gb, 2g.9gb, 4g.30gb",
+        "c": f"{words}1g.6gb, 3g.20gb, 6g.40gb",
+    }
+
+
 @pytest.mark.parametrize(
     ("cards", "asking", "numbers"),
     [

@@ -110,6 +110,16 @@ def test_the_cards_of_a_pool_of_which_a_slice_is_missing() -> None:
     assert [str(card.address) for card in nodes[0].cards] == ["0000:07:00.0"]
 
 
+def test_cards_of_one_kind_have_their_own_uuid() -> None:
+    devices = [device(mode, bus) for bus in (1, 2) for mode in ("whole", "shared")]
+    for number, published in enumerate(devices):
+        published["attributes"]["uuid"] = {"string": f"TPUA{number // 2}"}
+    slices = [part for node in "ab" for part in pool(node, devices)]
+    nodes, _ = inventory(ClusterState(tuple(slices)))
+    cards = [(node.name, card.address.bus, card.uuid) for node in nodes for card in node.cards]
+    assert cards == [("a", 1, "TPUA0"), ("a", 2, "TPUA1"), ("b", 1, "TPUA0"), ("b", 2, "TPUA1")]
+
+
 def test_as_the_vendors_gcushare() -> None:
     nodes, _ = inventory(BY_LIMITS)
     [node] = json.loads(output.as_gcushare(nodes))
