@@ -224,9 +224,11 @@ class LiveAllocator:
         """As if these claims had ended."""
         for claim in claims:
             self._cache.apply(RESOURCE_CLAIMS, Change.DELETED, claim)
-        yield self._cache.state()
-        for claim in claims:
-            self._cache.apply(RESOURCE_CLAIMS, Change.ADDED, claim)
+        try:
+            yield self._cache.state()
+        finally:
+            for claim in claims:
+                self._cache.apply(RESOURCE_CLAIMS, Change.ADDED, claim)
 
 
 def _key(obj: Object) -> tuple[str, str]:

@@ -47,7 +47,7 @@ _RFC_4122 = "[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]
 Bdf = Annotated[
     str,
     _matching(
-        rf"([0-9a-f]{{4}}|[0-9a-f]{{8}}):{_ADDRESS}",
+        rf"[0-9a-f]{{4,8}}:{_ADDRESS}",
         "a PCI address with its domain in lower case, as in 0000:0d:00.0",
     ),
 ]
@@ -136,7 +136,7 @@ class CardSpec(Spec):
     """One card. Left out: index and minor follow the order of the file, uuid and serial come
     from the address, memory and profiles from the model and its ECC state."""
 
-    bdf: Bdf  # with eight digits of domain, efsmi prints eight; Linux never does
+    bdf: Bdf  # efsmi prints the domain with as many digits; Linux with four if they suffice
     model: Word
     pci_id: PciId | None = None
     pci_path: PciPath = "pci0000:00"

@@ -73,6 +73,19 @@ def test_versions_of_the_tool(
 
 
 @pytest.mark.parametrize("tool", [{}, {"json": False}], ids=["JSON", "text"])
+def test_a_domain_of_five_digits(tmp_path: Path, tool: dict[str, Any]) -> None:
+    """Linux has them below bridges such as Intel's VMD; the summary prints two digits."""
+    cards = [
+        {"bdf": "10000:01:00.0", "model": "S60", "pciPath": "pci10000:00/10000:00:02.0"},
+        {"bdf": "0000:01:00.0", "model": "S60"},
+    ]
+    found = inventory(simulated(tmp_path, {"cards": cards, "efsmi": tool}))
+    assert not found.unusable
+    assert addresses(found) == ["0000:01:00.0", "10000:01:00.0"]
+    assert [card.index for card in found.cards] == [1, 0]
+
+
+@pytest.mark.parametrize("tool", [{}, {"json": False}], ids=["JSON", "text"])
 def test_domains_of_eight_digits_in_efsmi_are_four_in_sysfs(
     tmp_path: Path, tool: dict[str, Any]
 ) -> None:

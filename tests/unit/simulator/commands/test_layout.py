@@ -199,6 +199,19 @@ def test_instances_in_the_older_layout() -> None:
             id="domain",
         ),
         pytest.param(
+            {},
+            {"bdf": "10000:01:00.0"},
+            ["-q"],
+            "Domain                  : 10000\n",
+            id="five-digits",
+        ),
+        pytest.param(
+            {}, {"bdf": "10000:01:00.0"}, ["-L"], " 10000:01:00.0 ", id="five-digits-in-the-list"
+        ),
+        pytest.param(
+            {}, {"bdf": "10000:01:00.0"}, [], "| 00:01:00.0 ", id="five-digits-in-the-summary"
+        ),
+        pytest.param(
             {"keys": "old"},
             {},
             ["-q"],

@@ -126,6 +126,10 @@ def test_a_name_that_is_neither_shipped_nor_a_file() -> None:
         ),
         ({"cards": [{"model": "S60"}]}, "cards[0].bdf: must be given"),
         ({"cards": [{**S60, "bdf": "0d:00.0"}]}, "cards[0].bdf: '0d:00.0' is not a PCI address"),
+        (
+            {"cards": [{**S60, "bdf": "000000000:0d:00.0"}]},
+            "cards[0].bdf: '000000000:0d:00.0' is not a PCI address",
+        ),
         ({"cards": [{**S60, "pciPath": "/sys"}]}, "cards[0].pciPath: '/sys' is not a PCIe root"),
         (
             {"cards": [{**S60, "instances": [{"profile": "1g.6gb", "uuid": "1"}]}]},
@@ -191,10 +195,19 @@ def test_an_unknown_model_needs_only_what_the_catalog_cannot_tell() -> None:
     assert (made.form.memory_mib, made.drs) == (8192, False)
 
 
-def test_an_address_with_a_long_domain_is_short_in_sysfs() -> None:
-    (card,) = loaded({"cards": [{**S60, "bdf": "00000000:0d:00.0"}]}).cards
+@pytest.mark.parametrize(
+    ("bdf", "in_sysfs"),
+    [
+        ("00000000:0d:00.0", "0000:0d:00.0"),
+        ("10000:01:00.0", "10000:01:00.0"),
+        ("00010000:01:00.0", "10000:01:00.0"),
+    ],
+    ids=["eight digits", "five digits", "five digits of eight"],
+)
+def test_sysfs_has_only_the_digits_that_a_domain_needs(bdf: str, in_sysfs: str) -> None:
+    (card,) = loaded({"cards": [{**S60, "bdf": bdf}]}).cards
 
-    assert (card.bdf, card.efsmi_bdf) == ("0000:0d:00.0", "00000000:0d:00.0")
+    assert (card.bdf, card.efsmi_bdf) == (in_sysfs, bdf)
 
 
 def test_identity_tells_machines_of_one_description_apart() -> None:
