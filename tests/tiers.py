@@ -70,13 +70,10 @@ _BUILDS: Final = frozenset({*_PROGRAMS, _IMAGE, _cluster("build", "--all")})
 
 # What depends on a server's own age, and is played by the newest one in `cluster`.
 _WITHOUT_TAINTS: Final = (
-    "tests/control_plane/test_hidden_slices.py",
-    "tests/control_plane/test_webhook.py",
-    "tests/control_plane/test_rights_without_granular_status.py",
+    "tests/control_plane/without_taints",
     "tests/e2e/test_hidden_slices.py",
 )
 _BEFORE_1_37: Final = (
-    "tests/control_plane/test_rights_without_granular_status.py",
     "tests/control_plane/test_allocator_scheduler.py",
     "tests/control_plane/test_nominations.py",
     "tests/control_plane/test_controller_taint_rules.py",
@@ -84,8 +81,7 @@ _BEFORE_1_37: Final = (
 )
 _WITHOUT_DRA: Final = (
     "tests/cluster/test_without_dra.py",
-    "tests/control_plane/test_streamed_lists.py",
-    "tests/control_plane/test_rights_without_dra.py",
+    "tests/control_plane/without_dra",
     "tests/e2e/test_without_dra.py",
     "tests/e2e/test_cluster_upgrade.py",
 )

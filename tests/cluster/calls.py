@@ -46,6 +46,8 @@ _KINDS: Final = {
 
 _CLUSTER_WIDE: Final = frozenset(
     {
+        "ClusterRole",
+        "ClusterRoleBinding",
         "Namespace",
         "Node",
         "ResourceSlice",
@@ -111,14 +113,7 @@ class Calls:
 
     def apply(self, wanted: Mapping[str, Any]) -> None:
         """Server-side apply of one object, in the namespace that it names. Raises CommandError."""
-        kind, metadata = str(wanted["kind"]), wanted["metadata"]
-        version = str(wanted["apiVersion"])
-        prefix = f"/apis/{version}" if "/" in version else f"/api/{version}"
-        scope = (
-            "" if kind in _CLUSTER_WIDE else f"/namespaces/{metadata.get('namespace', 'default')}"
-        )
-        plural = re.sub("ys$", "ies", f"{kind.lower()}{'es' if kind.endswith('s') else 's'}")
-        path = f"{prefix}{scope}/{plural}/{metadata['name']}"
+        path = object_path(wanted)
         fields = {"fieldManager": "tests", "force": "true"}
         self._send(
             "PATCH", self._server + path, ("apply", path), fields=fields, body=wanted, kind=_APPLY
@@ -178,6 +173,16 @@ class Calls:
             message = f"Error from server ({found.get('reason')}): {found.get('message')}"
             raise CommandError(command, 1, message)
         return found
+
+
+def object_path(wanted: Mapping[str, Any]) -> str:
+    """The path of an object on the API server, by its kind, namespace and name."""
+    kind, metadata = str(wanted["kind"]), wanted["metadata"]
+    version = str(wanted["apiVersion"])
+    prefix = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    scope = "" if kind in _CLUSTER_WIDE else f"/namespaces/{metadata.get('namespace', 'default')}"
+    plural = re.sub("ys$", "ies", f"{kind.lower()}{'es' if kind.endswith('s') else 's'}")
+    return f"{prefix}{scope}/{plural}/{metadata['name']}"
 
 
 def _parser() -> ArgumentParser:

@@ -14,9 +14,10 @@ import os
 import re
 import secrets
 import tempfile
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -110,14 +111,26 @@ def namespace(request: pytest.FixtureRequest) -> Iterator[str]:
     """A namespace of the test's own; its pods and claims are gone before the next test begins."""
     cluster = _cluster_of(request)
     slug = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:40].strip("-")
-    name = f"{slug}-{secrets.token_hex(2)}"
-    cluster.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
-    yield name
+    with temporary_namespace(cluster, f"{slug}-{secrets.token_hex(2)}") as name:
+        yield name
+
+
+@contextmanager
+def temporary_namespace(
+    cluster: Cluster, name: str, labels: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[str]:
+    """A namespace of that name; its pods and claims are gone afterwards."""
+    metadata = {"name": name, "labels": dict(labels)}
+    cluster.call("POST", "/api/v1/namespaces", {"metadata": metadata})
     try:
-        _end_all(cluster, name)
+        yield name
     finally:
-        # Not waited for: its controller sleeps five seconds first, and an empty one holds nothing.
-        cluster.call("DELETE", f"/api/v1/namespaces/{name}")
+        try:
+            _end_all(cluster, name)
+        finally:
+            # Not waited for: its controller sleeps five seconds first, and an empty one holds
+            # nothing.
+            cluster.call("DELETE", f"/api/v1/namespaces/{name}")
 
 
 def _cluster_of(request: pytest.FixtureRequest) -> Cluster:

@@ -29,13 +29,17 @@ more workers all of it takes longer, and waits end for want of processors."""
 WORKERS: Final = sum(PLACES.values())
 
 _TIERS: Final = (
-    (r"tests/control_plane/test_(extender|install|one_kind|rights_without_|webhook)", OWN),
-    (r"/test_(controller_groups|hidden_)|tests/cluster/test_(teardown|image_build)", OWN),
+    (r"tests/control_plane/test_(controller_groups|install)", OWN),
+    (r"tests/e2e/test_hidden_|tests/cluster/test_(teardown|image_build)", OWN),
     (r"tests/(control_plane|kill)/|tests/cluster/test_control_plane", "control_plane"),
     (r"without[_ ]dra", "old_cluster"),
     (r"tests/(e2e|cluster)/", "cluster"),
 )
 """The first pattern that is found in a test's id gives its tier."""
+
+_GROUP: Final = re.compile(r"tests/control_plane/\w+/")
+"""The files of such a folder share a control plane of their own, and are dealt out together. It
+ends with them."""
 
 _TOGETHER: Final = re.compile(r"tests/control_plane/|without_dra|test_hidden_")
 """The tests of these files share fixtures of the module, and are dealt out together. All others are
@@ -88,7 +92,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 class TierScheduling(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types
     """Gives each worker units of one tier as long as there are any. A unit is a test, or the tests
-    of a file."""
+    of a file or of a folder."""
 
     def __init__(self, config: pytest.Config, log: Producer) -> None:
         super().__init__(config, log)
@@ -96,6 +100,8 @@ class TierScheduling(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist
 
     def _split_scope(self, nodeid: str) -> str:
         """What is dealt out at once."""
+        if group := _GROUP.match(nodeid):
+            return group[0]
         return nodeid.partition("::")[0] if _TOGETHER.search(nodeid) else nodeid
 
     def _assign_work_unit(self, node: WorkerController) -> None:
@@ -108,7 +114,9 @@ class TierScheduling(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist
                 node.shutdown()
                 return
             self._homes[node] = home
-        unit = next(unit for unit in self.workqueue if tier_of(unit) == home)
+        units = [unit for unit in self.workqueue if tier_of(unit) == home]
+        # A folder first: until it has ended the worker needs no control plane but the folder's.
+        unit = min(units, key=lambda unit: not _GROUP.fullmatch(unit))
         self.workqueue.move_to_end(unit, last=False)
         super()._assign_work_unit(node)
 

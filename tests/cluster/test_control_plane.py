@@ -62,6 +62,7 @@ def test_component_identity_may_not_grant_itself_more(control_plane: Cluster, us
         control_plane.kubectl(*grant, f"--user={user}", f"--as={user}")
 
 
+@pytest.mark.matrix
 def test_second_cluster_beside_it_has_other_flags(control_plane: Cluster) -> None:
     settings = Settings(
         "beside",

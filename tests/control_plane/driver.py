@@ -20,6 +20,7 @@ from tests.cluster.errors import CommandError
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import pod
+from tests.control_plane.one_kind_cases import TWO
 
 # Its pods find no node: the tests run the programs themselves, with the pods' rights.
 NOWHERE = {"nodeSelector": {"runs": "nowhere"}}
@@ -48,14 +49,21 @@ class Driver:
         given = {**_VALUES, **cluster.release.chart_values, **values}
         driver = cls(cluster, given)
         driver._helm("install", release, given, "--create-namespace")
-        refused = [(_foreign_slice(), driver.user("agent"))]
-        if not cluster.release.drops_taints:
-            refused.append((_tolerating_claim(), ""))
-        for claim, account in refused:
+        for unwanted, account in driver._refusable():
             wait_until(
-                partial(driver._refused, claim, account), PATIENCE, "the policies to be heeded"
+                partial(driver._refused, unwanted, account), PATIENCE, "the policies to be heeded"
             )
         return driver
+
+    def _refusable(self) -> Iterator[tuple[Object, str]]:
+        """Objects that the policies refuse to an account, or to an administrator."""
+        release = self._cluster.release
+        if not release.dra:
+            yield TWO, ""
+            return
+        yield _foreign_slice(), self.user("agent")
+        if not release.drops_taints:
+            yield _tolerating_claim(), ""
 
     @contextmanager
     def changed(self, **values: Any) -> Iterator[None]:

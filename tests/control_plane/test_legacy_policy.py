@@ -20,6 +20,7 @@ from dra_driver.model.names import (
 )
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import PATIENCE, wait_until
+from tests.control_plane.applied import applied
 from tests.control_plane.driver import Driver, rendered
 from tests.control_plane.legacy import GCUSHARE, asking, wait_until_heeded
 from tests.seed import SEED
@@ -131,14 +132,8 @@ def by_scheduler(control_plane: Cluster, tried: Client, tmp_path: Path) -> Itera
     """The policies as with ``allocator: scheduler``; afterwards the release's again."""
     values = {"legacyResources": {"enabled": True}, **SCHEDULER}
     changed = rendered(control_plane, tmp_path, "policy-legacy-resources.yaml", values)
-    names = [(each["kind"], each["metadata"]["name"]) for each in changed]
-    before = [control_plane.get(*name) for name in names]
-    for each in before:
-        for field in ("resourceVersion", "uid"):
-            del each["metadata"][field]
-    control_plane.apply(*changed)
-    yield tried
-    control_plane.apply(*before)
+    with applied(control_plane, *changed):
+        yield tried
 
 
 def test_kube_scheduler_is_given_no_memory_and_compute(

@@ -12,6 +12,7 @@ from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import PATIENCE, wait_until
+from tests.control_plane.applied import applied
 from tests.control_plane.driver import Driver, rendered
 from tests.control_plane.objects import NAMESPACES, TEMPLATES
 from tests.unit.kubectl_gcu.checks.claims_for_scheduler import (
@@ -36,11 +37,9 @@ def policy(
     del driver
     folder = tmp_path_factory.mktemp("config-amounts")
     needed = rendered(control_plane, folder, "policy-config-amounts.yaml", SCHEDULER)
-    control_plane.apply(*needed)
-    wait_until(lambda: refusal(api, claim(config(slices=2))), PATIENCE, "the policy in force")
-    yield
-    for each in needed:
-        control_plane.kubectl("delete", each["kind"], each["metadata"]["name"])
+    with applied(control_plane, *needed):
+        wait_until(lambda: refusal(api, claim(config(slices=2))), PATIENCE, "the policy in force")
+        yield
 
 
 def refusal(api: Client, made: Object) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,19 +10,16 @@ import pytest
 
 from dra_driver.agent.slices.slices import dropped_fields
 from dra_driver.kube.client import Client, connect
-from dra_driver.kube.errors import NotFound
-from dra_driver.kube.resources import NODES, RESOURCE_SLICES
+from dra_driver.kube.resources import NODES
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import DRIVER
 from tests.chart.helm import RELEASE
 from tests.cluster.cluster import Cluster
 from tests.cluster.fixtures import DRIVER_NAMESPACE
-from tests.cluster.settings import Settings
-from tests.cluster.state import own_process
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.driver import Driver
-from tests.control_plane.objects import resource_slice, whole
+from tests.control_plane.objects import whole
 from tests.control_plane.publishing import Rig, agents_rig, publishing_node
 
 pytestmark = pytest.mark.control_plane
@@ -177,36 +173,3 @@ def test_a_server_that_is_away_gets_the_slices_when_it_is_back(rig: Rig) -> None
     rig.tapped.away = False
     rig.wait((1, 2))
     wait_until(lambda: publisher.problem is None, PATIENCE, "no problem")
-
-
-def test_a_server_without_taints_is_refused_and_keeps_nothing() -> None:
-    """Its kube-scheduler would allocate what the controller allocates, too."""
-    # One depends on the other.
-    gates = {"DRADeviceTaints": False, "DRADeviceTaintRules": False}
-    settings = Settings(f"gates-{os.getpid()}", feature_gates=gates)
-    cluster = Cluster.up(settings, owner=own_process())
-    try:
-        cluster.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}})
-        admin = connect(cluster.kubeconfig, effects=Effects(), user_agent="tests/1")
-        rig = Rig(admin, admin, "n1", [whole(1), whole(2)])
-        publisher = rig.start()
-        rig.wait_problem(
-            publisher,
-            "the API server drops spec.devices[0].taints, spec.devices[1].taints from "
-            "ResourceSlices; enable the feature gate DRADeviceTaints on the API server",
-        )
-        rig.stop()
-        assert "create resourceslices" in rig.tapped.requests  # the dry run
-        assert rig.slices() == ()
-        # One that somebody made without taints is not kept either.
-        bare = resource_slice("n1", [whole(1)])
-        bare["metadata"]["name"] = "n1-gcu.enflame.com-000"
-        admin.create(RESOURCE_SLICES, bare)
-        rig.wait_problem(rig.start(), "DRADeviceTaints")
-        wait_until(lambda: rig.slices() == (), PATIENCE, "nothing left")
-        with pytest.raises(NotFound):
-            admin.get(RESOURCE_SLICES, "n1-gcu.enflame.com-000")
-        rig.stop()
-        admin.close()
-    finally:
-        cluster.down()

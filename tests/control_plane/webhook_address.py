@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -30,3 +32,13 @@ def call_directly(api: Client, address: object, port: int, authority: Path) -> N
         path = "/" + str(path).rpartition("/")[2]
         client |= {"url": f"https://{address}:{port}{path}", "caBundle": bundle}
     api.replace(WEBHOOKS, found)
+
+
+@contextmanager
+def webhooks_restored(api: Client) -> Iterator[None]:
+    """Whom API servers call within it, they do not call afterwards."""
+    before = api.get(WEBHOOKS, DRIVER)["webhooks"]
+    try:
+        yield
+    finally:
+        api.replace(WEBHOOKS, {**api.get(WEBHOOKS, DRIVER), "webhooks": before})

@@ -18,10 +18,12 @@ from tests.cluster.side_by_side import TierScheduling, tier_of
         ("tests/control_plane/test_client.py::test_a", "control_plane"),
         ("tests/kill/test_disk.py::test_a[drs]", "control_plane"),
         ("tests/cluster/test_control_plane.py::test_a", "control_plane"),
-        ("tests/control_plane/test_extender_certificates.py::test_a", "own"),
-        ("tests/control_plane/test_rights_without_dra.py::test_a", "own"),
-        ("tests/control_plane/test_rights_without_granular_status.py::test_a", "own"),
+        ("tests/control_plane/without_dra/test_extender.py::test_a", "control_plane"),
+        ("tests/control_plane/without_taints/test_hidden_slices.py::test_a", "control_plane"),
+        ("tests/control_plane/without_taints/", "control_plane"),
+        ("tests/control_plane/test_controller_groups.py::test_a", "own"),
         ("tests/cluster/test_teardown.py::test_a", "own"),
+        ("tests/e2e/test_hidden_slices.py::test_a", "own"),
         ("tests/cluster/test_nodes.py::test_a", "cluster"),
         ("tests/e2e/test_claims.py::test_a", "cluster"),
         ("tests/e2e/test_by_limits.py::test_a[with DRA-one]", "cluster"),
@@ -113,3 +115,21 @@ def test_tests_that_share_fixtures_of_a_file_stay_together() -> None:
     play(tests, workers)
     files = [{tests[index].partition("::")[0] for index in worker.sent} for worker in workers]
     assert not files[0] & files[1]
+
+
+FOLDER = [
+    f"tests/control_plane/without_dra/test_{file}.py::test_{n}" for file in "ab" for n in range(3)
+]
+
+
+def test_files_of_a_folder_stay_together() -> None:
+    workers = [Worker("gw0"), Worker("gw1")]
+    play([*FOLDER, *names("control_plane", 1)], workers)
+    assert sorted(len(worker.sent) for worker in workers) == [1, len(FOLDER)]
+
+
+def test_a_folder_begins_before_other_files_of_its_tier() -> None:
+    worker = Worker("gw0")
+    tests = [*names("control_plane", 9), *FOLDER]
+    play(tests, [worker])
+    assert [tests[index] for index in worker.sent[: len(FOLDER)]] == FOLDER

@@ -7,10 +7,12 @@ import random
 import secrets
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from controller.extender.service import PREFIX
+from dra_driver.kube.client import Client
 from dra_driver.kube.resources import PODS
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.node_cards import Hold
@@ -23,11 +25,19 @@ from dra_driver.model.names import (
     RESOURCE_CORE,
     RESOURCE_MEMORY,
 )
+from tests.cluster.cluster import Cluster
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import pod
-from tests.control_plane.extender_world import NAME, SCHEDULER, SLICES, ExtenderWorld, card
 from tests.control_plane.legacy import asking, refusal
+from tests.control_plane.without_dra.extender_world import (
+    NAME,
+    SCHEDULER,
+    SLICES,
+    ExtenderWorld,
+    card,
+    extender_world,
+)
 from tests.unit.asks.cases import REFUSED_MEASURES
 
 pytestmark = pytest.mark.control_plane
@@ -38,14 +48,15 @@ ISSUED = "gcu.enflame.com/issued"
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExtenderWorld]:
-    found = ExtenderWorld(tmp_path_factory.mktemp("extender"))
-    try:
-        found.start_extender()
-        found.start_scheduler()
-        yield found
-    finally:
-        found.down()
+def running(
+    control_plane: Cluster,
+    api: Client,
+    controller_kubeconfig: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[ExtenderWorld]:
+    folder = tmp_path_factory.mktemp("extender")
+    with extender_world(control_plane, api, controller_kubeconfig, folder) as world:
+        yield world
 
 
 @pytest.fixture
@@ -56,16 +67,6 @@ def world(running: ExtenderWorld) -> Iterator[ExtenderWorld]:
     nodes = [each["metadata"]["name"] for each in running.cluster.get("nodes")["items"]]
     if nodes:
         running.cluster.kubectl("delete", "node", *nodes)
-
-
-@pytest.fixture
-def namespace(running: ExtenderWorld) -> Iterator[str]:
-    name = f"test-{secrets.token_hex(3)}"
-    running.cluster.kubectl("create", "namespace", name)
-    yield name
-    scope = ("--namespace", name, "--grace-period=0", "--force")
-    running.cluster.kubectl("delete", "pods", "--all", *scope)
-    running.cluster.kubectl("delete", "namespace", name, "--wait=false")
 
 
 def test_a_pod_goes_where_one_card_has_room(world: ExtenderWorld, namespace: str) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -21,22 +20,18 @@ from dra_driver.kube.resources import BINDINGS, NODES, PODS
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import ANNOTATION_ASSIGNED, ANNOTATION_CARDS, DRIVER
-from tests.chart.helm import CHART, RELEASE
+from tests.chart.helm import RELEASE
 from tests.cluster.cluster import Cluster
-from tests.cluster.fixtures import DRIVER_NAMESPACE
-from tests.cluster.settings import Settings
-from tests.cluster.state import own_process
-from tests.cluster.versions import chosen_without_dra
+from tests.cluster.fixtures import DRIVER_NAMESPACE, temporary_namespace
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import pod
 from tests.control_plane.attempts import Stage, is_refused
-from tests.control_plane.driver import NOWHERE, Driver
+from tests.control_plane.driver import Driver
 from tests.unit.device_plugin.test_node_annotations import view
 
 pytestmark = pytest.mark.control_plane
 
 OWN, OTHER = "rights-own", "rights-other"
-NAMESPACE: Final = "default"
 CARDS: Final = {ANNOTATION_CARDS: "{}", SHARED_CAPACITY: "{}", DRS_CAPACITY: "{}"}
 
 
@@ -44,87 +39,71 @@ def told(**metadata: object) -> Object:
     return {"metadata": metadata}
 
 
-@pytest.fixture(scope="module")
-def old_control_plane() -> Iterator[Cluster]:
-    settings = Settings(
-        f"rights-{os.getpid()}", kubernetes=chosen_without_dra(), keep_nodes_ready=True
-    )
-    found = Cluster.up(settings, owner=own_process())
-    try:
-        for name in (OWN, OTHER):
-            found.add_node_object(name, labels={"rack": "one"}, capacity={"cpu": "4"})
-        found.kubectl("annotate", "node", "--all", "rack=one")
-        yield found
-    finally:
-        found.down()
+@pytest.fixture(scope="module", autouse=True)
+def nodes(control_plane: Cluster, api: Client) -> Iterator[None]:
+    for name in (OWN, OTHER):
+        control_plane.add_node_object(name, {"rack": "one"}, {"cpu": "4"}, {"rack": "one"})
+    yield
+    for name in (OWN, OTHER):
+        api.delete(NODES, name)
 
 
 @pytest.fixture(scope="module")
-def user(old_control_plane: Cluster) -> str:
+def namespace(control_plane: Cluster) -> Iterator[str]:
+    with temporary_namespace(control_plane, "rights") as name:
+        yield name
+
+
+@pytest.fixture(scope="module")
+def user(api: Client, namespace: str) -> str:
     """The name of a pod of somebody's."""
-    made = pod("user", NAMESPACE, schedulingGates=[{"name": "a.example/wait"}])
+    made = pod("user", namespace, schedulingGates=[{"name": "a.example/wait"}])
     made["metadata"]["annotations"] = {"theirs": "1"}
-    old_control_plane.apply(made)
+    api.create(PODS, made)
     return "user"
 
 
-def bind(client: Client, pod: str, **metadata: object) -> object:
+def bind(client: Client, namespace: str, pod: str, **metadata: object) -> object:
     body = {
         "apiVersion": "v1",
         "kind": "Binding",
-        "metadata": {"name": pod, "namespace": NAMESPACE, **metadata},
+        "metadata": {"name": pod, "namespace": namespace, **metadata},
         "target": {"apiVersion": "v1", "kind": "Node", "name": OTHER},
     }
     return client.create(BINDINGS, body, dry_run=True)
 
 
 @pytest.fixture(scope="module")
-def driver(
-    old_control_plane: Cluster, user: str, tmp_path_factory: pytest.TempPathFactory
-) -> Driver:
-    """The chart, once its policies are heeded."""
-    values = tmp_path_factory.mktemp("values") / "values.json"
-    values.write_text(json.dumps({"agent": NOWHERE, "controller": NOWHERE}))
-    scope = (f"--namespace={DRIVER_NAMESPACE}", "--create-namespace")
-    old_control_plane.helm("install", RELEASE, str(CHART), *scope, f"--values={values}")
-    made = Driver(old_control_plane)
+def agent(
+    driver: Driver, nodes: None, namespace: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Client]:
+    """Our client, as an agent's pod on the node OWN, once the policies for it are heeded."""
+    kubeconfig = driver.kubeconfig("agent", tmp_path_factory.mktemp("agent") / "agent", node=OWN)
+    with closing(connect(kubeconfig, effects=Effects(), user_agent="tests/1")) as client:
+        tried = told(annotations={"tried": "1"})
+        wait_until_heeded(
+            nodes=lambda: client.patch(NODES, OTHER, tried, subresource="status"),
+            events=lambda: Stage(client, namespace, OWN, OTHER).report("anybody"),
+        )
+        yield client
 
-    agent, controller = (
-        connect(made.kubeconfig(each, values.parent / each), effects=Effects(), user_agent="tests")
-        for each in ("agent", "controller")
-    )
-    tried = told(annotations={"tried": "1"})
-    trials: dict[str, Callable[[], object]] = {
-        "nodes": lambda: agent.patch(NODES, OTHER, tried, subresource="status"),
-        "events": lambda: Stage(agent, NAMESPACE, OWN, OTHER).report("anybody"),
-        "pods": lambda: controller.patch(PODS, user, tried, namespace=NAMESPACE),
-        "bindings": lambda: bind(controller, user, annotations={"tried": "1"}),
-    }
+
+@pytest.fixture(scope="module")
+def controller(controller_kubeconfig: Path, namespace: str, user: str) -> Iterator[Client]:
+    """Once the policies for it are heeded."""
+    with closing(connect(controller_kubeconfig, effects=Effects(), user_agent="tests/1")) as client:
+        tried = {"annotations": {"tried": "1"}}
+        wait_until_heeded(
+            pods=lambda: client.patch(PODS, user, told(**tried), namespace=namespace),
+            bindings=lambda: bind(client, namespace, user, **tried),
+            events=lambda: Stage(client, namespace, OWN, OTHER).report("anybody"),
+        )
+        yield client
+
+
+def wait_until_heeded(**trials: Callable[[], object]) -> None:
     for kind, trial in trials.items():
         wait_until(partial(is_refused, trial), PATIENCE, f"the policy for {kind} to be heeded")
-    for client in (agent, controller):
-        client.close()
-    return made
-
-
-@pytest.fixture
-def agent(driver: Driver, tmp_path: Path) -> Iterator[Client]:
-    """Our client, as an agent's pod on the node OWN."""
-    kubeconfig = driver.kubeconfig("agent", tmp_path / "agent", node=OWN)
-    client = connect(kubeconfig, effects=Effects(), user_agent="tests/1")
-    yield client
-    client.close()
-
-
-@pytest.fixture
-def controller(driver: Driver, tmp_path: Path) -> Iterator[Client]:
-    client = connect(
-        driver.kubeconfig("controller", tmp_path / "controller"),
-        effects=Effects(),
-        user_agent="tests/1",
-    )
-    yield client
-    client.close()
 
 
 def test_the_agent_tells_of_its_node(agent: Client) -> None:
@@ -135,13 +114,11 @@ def test_the_agent_tells_of_its_node(agent: Client) -> None:
 
 
 @pytest.mark.parametrize("theirs", [False, True], ids=["ours alone", "somebody else's, too"])
-def test_the_label_goes_with_the_cards(
-    old_control_plane: Cluster, agent: Client, theirs: bool
-) -> None:
+def test_the_label_goes_with_the_cards(control_plane: Cluster, agent: Client, theirs: bool) -> None:
     """Unless somebody else has put it there before."""
-    old_control_plane.kubectl("label", "node", OWN, f"{GCUSHARE}-")
+    control_plane.kubectl("label", "node", OWN, f"{GCUSHARE}-")
     if theirs:
-        old_control_plane.kubectl("label", "node", OWN, f"{GCUSHARE}=true")
+        control_plane.kubectl("label", "node", OWN, f"{GCUSHARE}=true")
     views = iter((view(), view(cards=())))
     reporter = NodeAnnotator(
         agent, OWN, view=lambda: next(views), recorded=lambda: (), clock=time.monotonic
@@ -186,10 +163,12 @@ def test_a_token_that_is_bound_to_no_node_tells_nothing(driver: Driver, tmp_path
     client.close()
 
 
-def test_the_controller_writes_what_a_pod_was_given(controller: Client, user: str) -> None:
+def test_the_controller_writes_what_a_pod_was_given(
+    controller: Client, namespace: str, user: str
+) -> None:
     given = {ANNOTATION_ASSIGNED: "0000:0d:00.0", "enflame.com/gcu-assigned": "true"}
     body = told(annotations={**given, "assigned-containers": "{}"})
-    written = controller.patch(PODS, user, body, namespace=NAMESPACE)
+    written = controller.patch(PODS, user, body, namespace=namespace)
     assert written["metadata"]["annotations"].items() >= given.items()
 
 
@@ -210,21 +189,21 @@ REFUSED: Final = "neither a pod.s containers nor"
     ],
 )
 def test_the_controller_writes_nothing_else_of_pods(
-    controller: Client, user: str, body: Object | list[Object], words: str
+    controller: Client, namespace: str, user: str, body: Object | list[Object], words: str
 ) -> None:
     kind = PatchType.JSON if isinstance(body, list) else PatchType.MERGE
     with pytest.raises(KubeError, match=words):
-        controller.patch(PODS, user, body, namespace=NAMESPACE, patch_type=kind)
+        controller.patch(PODS, user, body, namespace=namespace, patch_type=kind)
 
 
 @pytest.fixture
-def scheduler(old_control_plane: Cluster) -> Iterator[None]:
+def scheduler(control_plane: Cluster) -> Iterator[None]:
     """The controller's account has the rights of the chart's kube-scheduler, too."""
     name, role = "rights-scheduler", "system:kube-scheduler"
     bound = (f"--clusterrole={role}", f"--serviceaccount={DRIVER_NAMESPACE}:{RELEASE}-controller")
-    old_control_plane.kubectl("create", "clusterrolebinding", name, *bound)
+    control_plane.kubectl("create", "clusterrolebinding", name, *bound)
     yield
-    old_control_plane.kubectl("delete", "clusterrolebinding", name)
+    control_plane.kubectl("delete", "clusterrolebinding", name)
 
 
 @pytest.mark.parametrize(
@@ -234,11 +213,12 @@ def scheduler(old_control_plane: Cluster) -> Iterator[None]:
         pytest.param(told(labels={"app": "other"}), REFUSED, id="label"),
     ],
 )
+@pytest.mark.usefixtures("scheduler")
 def test_a_pods_status_is_no_way_to_its_metadata(
-    controller: Client, user: str, scheduler: None, body: Object, words: str
+    controller: Client, namespace: str, user: str, body: Object, words: str
 ) -> None:
     def tried() -> object:
-        return controller.patch(PODS, user, body, namespace=NAMESPACE, subresource="status")
+        return controller.patch(PODS, user, body, namespace=namespace, subresource="status")
 
     wait_until(lambda: not is_forbidden(tried), PATIENCE, "the role to be heeded")
     with pytest.raises(KubeError, match=words):
@@ -249,7 +229,7 @@ def test_a_pods_status_is_no_way_to_its_metadata(
         PODS,
         user,
         status,
-        namespace=NAMESPACE,
+        namespace=namespace,
         patch_type=PatchType.STRATEGIC_MERGE,
         subresource="status",
     )
@@ -276,21 +256,23 @@ def is_forbidden(attempt: Callable[[], object]) -> bool:
     ],
 )
 def test_the_controller_binds_with_nothing_else(
-    controller: Client, user: str, metadata: dict[str, object], words: str
+    controller: Client, namespace: str, user: str, metadata: dict[str, object], words: str
 ) -> None:
     with pytest.raises(KubeError, match=words):
-        bind(controller, user, **metadata)
+        bind(controller, namespace, user, **metadata)
 
 
-def test_the_controller_binds_with_cards(old_control_plane: Cluster, controller: Client) -> None:
-    old_control_plane.apply(pod("waits", NAMESPACE, schedulerName="nobody"))
-    bind(controller, "waits", annotations={ANNOTATION_ASSIGNED: "0000:0d:00.0"})
+def test_the_controller_binds_with_cards(api: Client, controller: Client, namespace: str) -> None:
+    api.create(PODS, pod("waits", namespace, schedulerName="nobody"))
+    bind(controller, namespace, "waits", annotations={ANNOTATION_ASSIGNED: "0000:0d:00.0"})
 
 
 @pytest.mark.parametrize("program", ["agent", "controller"])
-def test_a_program_reports_in_its_own_name(agent: Client, controller: Client, program: str) -> None:
+def test_a_program_reports_in_its_own_name(
+    agent: Client, controller: Client, namespace: str, program: str
+) -> None:
     client = {"agent": agent, "controller": controller}[program]
-    stage = Stage(client, NAMESPACE, OWN, OTHER)
+    stage = Stage(client, namespace, OWN, OTHER)
     stage.report(f"{DRIVER}/{program}")
     with pytest.raises(KubeError, match=rf"has the reportingController {DRIVER}/{program}"):
         stage.report("kubelet")

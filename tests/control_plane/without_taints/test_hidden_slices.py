@@ -3,7 +3,6 @@ real API server and kube-scheduler of such a version (1.34.4, or 1.35.4 where th
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -11,53 +10,26 @@ import pytest
 
 from dra_driver.agent.slices.slices import SliceForm, desired_slices
 from dra_driver.config.device_config import amount_entry
+from dra_driver.kube.api import ServerVersion
 from dra_driver.kube.client import Client, connect
+from dra_driver.kube.preflight import OLDEST_VISIBLE
 from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.model.claims.claim import Object, allocation, reserved_for, results
 from dra_driver.model.devices.hidden_device import hidden_name
 from dra_driver.model.effects import Effects
-from dra_driver.model.names import CLASS_SHARED
+from dra_driver.model.names import CLASS_SHARED, DRIVER
 from tests.cluster.cluster import Cluster
-from tests.cluster.settings import Settings
-from tests.cluster.state import own_process
-from tests.cluster.versions import chosen_without_taints
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.conftest import Eyes, Scene, Start
 from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.driver import Driver
 from tests.control_plane.machines import Machines
-from tests.control_plane.objects import claim, pod_with, shared, whole
-from tests.control_plane.publishing import Rig
+from tests.control_plane.objects import claim, pod_with, resource_slice, shared, whole
+from tests.control_plane.publishing import Rig, publishing_node
 
 pytestmark = pytest.mark.control_plane
 
 UNHEALTHY = {"key": "gcu.enflame.com/unhealthy", "value": "lost", "effect": "NoSchedule"}
-
-
-@pytest.fixture(scope="module")
-def control_plane() -> Iterator[Cluster]:
-    version = chosen_without_taints()
-    settings = Settings(f"hidden-{os.getpid()}", kubernetes=version, keep_nodes_ready=True)
-    found = Cluster.up(settings, owner=own_process())
-    yield found
-    found.down()
-
-
-@pytest.fixture(scope="module")
-def api(control_plane: Cluster) -> Iterator[Client]:
-    client = connect(control_plane.kubeconfig, effects=Effects(), user_agent="tests/1")
-    yield client
-    client.close()
-
-
-@pytest.fixture(scope="module")
-def driver(control_plane: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Driver:
-    return Driver.install(control_plane)
-
-
-@pytest.fixture(scope="module")
-def controller_kubeconfig(driver: Driver, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return driver.kubeconfig("controller", tmp_path_factory.mktemp("controller") / "kubeconfig")
 
 
 class HiddenMachines(Machines):
@@ -204,6 +176,32 @@ def test_an_agent_refuses_to_publish_visible_slices(rig: Rig) -> None:
     visible.wait_problem(visible.start(), "which drops device taints")
     visible.stop()
     assert visible.slices() == ()
+
+
+def test_a_server_whose_gate_is_off_is_refused_and_keeps_nothing(
+    control_plane: Cluster, api: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its version it has taints, and drops them all the same: its kube-scheduler would allocate
+    what the controller allocates, too."""
+    with publishing_node(control_plane, api) as node:
+        rig = Rig(api, api, node, [whole(1), whole(2)])
+        newer = ServerVersion(*OLDEST_VISIBLE)
+        monkeypatch.setattr(rig.tapped, "server_version", lambda: newer, raising=False)
+        rig.wait_problem(
+            rig.start(),
+            "the API server drops spec.devices[0].taints, spec.devices[1].taints from "
+            "ResourceSlices; enable the feature gate DRADeviceTaints on the API server",
+        )
+        rig.stop()
+        assert "create resourceslices" in rig.tapped.requests  # the dry run
+        assert rig.slices() == ()
+        # One that somebody made without taints is not kept either.
+        bare = resource_slice(node, [whole(1)])
+        bare["metadata"]["name"] = f"{node}-{DRIVER}-000"
+        api.create(RESOURCE_SLICES, bare)
+        rig.wait_problem(rig.start(), "DRADeviceTaints")
+        wait_until(lambda: rig.slices() == (), PATIENCE, "nothing left")
+        rig.stop()
 
 
 def _uids(slices: Sequence[Mapping[str, Object]]) -> set[object]:

@@ -1,65 +1,69 @@
-"""A control plane of Kubernetes 1.34 with the chart, and the controller with its webhook."""
+"""A controller whose webhook the API server calls, and nodes with hidden slices."""
 
 from __future__ import annotations
 
-import os
 import re
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
-from dra_driver.kube.client import Client, connect
+from dra_driver.kube.client import Client
 from dra_driver.kube.errors import KubeError
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
+    NODES,
     PODS,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
 )
 from dra_driver.model.claims.claim import Object, allocation
-from dra_driver.model.effects import Effects
+from dra_driver.model.devices.hidden_device import hidden_name
 from dra_driver.model.names import CAPACITY_SLICES, CLASS_SHARED, DRIVER
 from tests.cluster.cluster import Cluster
-from tests.cluster.fixtures import DRIVER_NAMESPACE
+from tests.cluster.fixtures import DRIVER_NAMESPACE, temporary_namespace
 from tests.cluster.pki import Authority
-from tests.cluster.settings import Settings
-from tests.cluster.state import own_process
-from tests.cluster.versions import chosen_without_taints
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.conftest import events_about
 from tests.control_plane.controller_process import ControllerProcess
-from tests.control_plane.driver import Driver
-from tests.control_plane.webhook_address import call_directly
+from tests.control_plane.webhook_address import call_directly, webhooks_restored
 
-KUBERNETES: Final = chosen_without_taints()
 OTHER_CLASS: Final = "nic.example.com"
+PLAIN: Final = "plain"
 GATED: Final = "gated"  # a namespace whose pods get the scheduling gate
 _PORT: Final = re.compile(r"serving the admission webhook on port (\d+)")
 
 
-def control_plane_of(version: str) -> Cluster:
-    """A control plane of its own; nodes are objects."""
-    settings = Settings(f"webhook-{os.getpid()}", kubernetes=version, keep_nodes_ready=True)
-    return Cluster.up(settings, owner=own_process())
+@contextmanager
+def webhook_world(
+    cluster: Cluster, api: Client, kubeconfig: Path, folder: Path
+) -> Iterator[WebhookWorld]:
+    """With a controller; nothing of it is left afterwards. `kubeconfig` is the controller's."""
+    gate = {f"{DRIVER}/scheduling-gate": "enabled"}
+    with (
+        webhooks_restored(api),
+        temporary_namespace(cluster, PLAIN),
+        temporary_namespace(cluster, GATED, gate),
+        closing(WebhookWorld(cluster, api, kubeconfig, folder)) as world,
+    ):
+        world.start_controller()
+        yield world
 
 
 class WebhookWorld:
     """`folder` is for certificates and logs."""
 
-    def __init__(self, cluster: Cluster, folder: Path) -> None:
+    def __init__(self, cluster: Cluster, api: Client, kubeconfig: Path, folder: Path) -> None:
         self.cluster = cluster
+        self.api = api
+        self._kubeconfig = kubeconfig
         self._folder = folder
         self._controllers: list[ControllerProcess] = []
         self._started = 0
-        self.api: Client = connect(self.cluster.kubeconfig, effects=Effects(), user_agent="tests/1")
-        driver = Driver.install(self.cluster, values={"schedulingGate": {"policy": True}})
-        self._kubeconfig = driver.kubeconfig("controller", folder / "kubeconfig")
+        self._nodes: list[str] = []
         self._authority = Authority(folder)
-        self._pair = self._authority.server("webhook", (cluster.machine_address,))
+        self._pair = self._authority.server("webhook", (self.cluster.machine_address,))
         self.api.create(DEVICE_CLASSES, _device_class(OTHER_CLASS))
-        for name in ("plain", GATED):
-            self.cluster.kubectl("create", "namespace", name)
-        gate = f"{DRIVER}/scheduling-gate=enabled"
-        self.cluster.kubectl("label", "namespace", GATED, gate)
 
     def start_controller(self) -> None:
         """It leads, and API servers call it: the configuration of the chart, with its address."""
@@ -85,15 +89,19 @@ class WebhookWorld:
     def stop_controller(self) -> None:
         self._controllers.pop().end()
 
-    def down(self) -> None:
-        for each in self._controllers:
-            each.end()
-            print(each.log())
-        self.api.close()
+    def close(self) -> None:
+        for controller in self._controllers:
+            controller.end()
+            print(controller.log())
+        for node in self._nodes:
+            self.api.delete(RESOURCE_SLICES, hidden_name(node, 0))
+            self.api.delete(NODES, node)
+        self.api.delete(DEVICE_CLASSES, OTHER_CLASS)
 
     def add_node(self, name: str, *devices: Object) -> None:
         """A node without kubelet, with the slice that its agent would publish."""
         self.cluster.add_node_object(name, {}, {})
+        self._nodes.append(name)
         pool = {"name": f"{DRIVER}/{name}", "generation": 1, "resourceSliceCount": 1}
         spec = {
             "driver": DRIVER,
@@ -101,7 +109,7 @@ class WebhookWorld:
             "pool": pool,
             "devices": list(devices),
         }
-        metadata = {"name": f"{name}-{DRIVER}-hidden-000"}
+        metadata = {"name": hidden_name(name, 0)}
         kind = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice"}
         self.api.create(RESOURCE_SLICES, {**kind, "metadata": metadata, "spec": spec})
 
@@ -155,7 +163,7 @@ class WebhookWorld:
         claim = {
             "apiVersion": RESOURCE_CLAIMS.api_version,
             "kind": RESOURCE_CLAIMS.kind,
-            "metadata": {"name": "is-the-webhook-called", "namespace": "plain"},
+            "metadata": {"name": "is-the-webhook-called", "namespace": PLAIN},
             "spec": {"devices": {"requests": [{"name": "gcu", "exactly": exactly}]}},
         }
         made = self.api.create(RESOURCE_CLAIMS, claim, dry_run=True)

@@ -1,13 +1,15 @@
-"""Amounts, limits and the gate on Kubernetes 1.34, which drops amounts after admission."""
+"""Amounts, limits and the gate below Kubernetes 1.36, which drops amounts after admission."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dra_driver.kube.client import Client
 from dra_driver.kube.errors import Invalid, KubeError, NotFound
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object, results
@@ -18,35 +20,33 @@ from dra_driver.model.names import (
     RESOURCE_SHARED,
     SCHEDULING_GATE,
 )
+from tests.cluster.cluster import Cluster
 from tests.cluster.workloads import pod
 from tests.control_plane.legacy import asking
 from tests.control_plane.objects import pod_with, shared, whole
-from tests.control_plane.webhook_world import (
+from tests.control_plane.without_taints.webhook_world import (
     GATED,
-    KUBERNETES,
     OTHER_CLASS,
+    PLAIN,
     WebhookWorld,
-    control_plane_of,
+    webhook_world,
 )
 
 pytestmark = pytest.mark.control_plane
 
-PLAIN = "plain"
 FAILED = "failed calling webhook .{}[.]gcu[.]enflame[.]com"
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebhookWorld]:
-    cluster = control_plane_of(KUBERNETES)
-    try:
-        found = WebhookWorld(cluster, tmp_path_factory.mktemp("webhook"))
-        try:
-            found.start_controller()
-            yield found
-        finally:
-            found.down()
-    finally:
-        cluster.down()
+def world(
+    control_plane: Cluster,
+    api: Client,
+    controller_kubeconfig: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[WebhookWorld]:
+    folder = tmp_path_factory.mktemp("webhook")
+    with webhook_world(control_plane, api, controller_kubeconfig, folder) as world:
+        yield world
 
 
 def form(device_class: str, *, bus: int | None = None, **capacity: str) -> Object:

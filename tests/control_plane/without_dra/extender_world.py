@@ -1,15 +1,13 @@
-"""A control plane without DRA, the extender as its pod would run, a kube-scheduler that asks it."""
+"""The extender as its pod would run, and a kube-scheduler that asks it."""
 
 from __future__ import annotations
 
 import base64
-import json
-import os
 import re
 import signal
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -17,36 +15,35 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from dra_driver.kube.client import Client, connect
+from dra_driver.kube.client import Client
 from dra_driver.kube.resources import NODES, PODS
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.node_cards import Hold, NodeCard, render_cards
 from dra_driver.model.devices.plugin_device import RESOURCES
-from dra_driver.model.effects import Effects
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import ANNOTATION_ASSIGNED, ANNOTATION_CARDS, DRIVER, RESOURCE_CORE
+from dra_driver.model.names import ANNOTATION_ASSIGNED, ANNOTATION_CARDS, RESOURCE_CORE
 from dra_driver.model.pci import PciAddress
 from tests.chart.helm import CHART, RELEASE
 from tests.cluster.cluster import Cluster
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.network import NETWORK, enter
 from tests.cluster.pki import Authority
-from tests.cluster.settings import Settings
-from tests.cluster.state import own_process
-from tests.cluster.versions import chosen_without_dra
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import pod, why_unscheduled
-from tests.control_plane.driver import NOWHERE, Driver
+from tests.control_plane.applied import applied
+from tests.control_plane.driver import rendered
 from tests.control_plane.legacy import asking, refusal
 from tests.control_plane.mounted import MountedSecret
 from tests.control_plane.program_process import ProgramProcess
-from tests.control_plane.webhook_address import WEBHOOKS, call_directly
+from tests.control_plane.webhook_address import call_directly, webhooks_restored
 
 SCHEDULER = "gcushare-scheduler"
 SLICES = 6
 NAME = f"{RELEASE}-extender"
 SERVICE = f"{NAME}.{DRIVER_NAMESPACE}.svc"
 _AS_BEFORE = ("--reuse-values", "--force-conflicts")
+RELEASES_OWN = (NAME, f"{NAME}-client")
+"""The Secrets of the extender and of its client."""
 NONE: Mapping[str, Mapping[str, bytes]] = MappingProxyType({})
 
 
@@ -66,29 +63,51 @@ def card(number: int, mode: Mode | None = None, *held: int) -> NodeCard:
     )
 
 
-class ExtenderWorld:
-    """Files are written to `folder`. Accounts and rights are the chart's, and no others; so are the
-    certificates, unless `secrets` has the data of the extender's Secret and of its client's."""
+@contextmanager
+def extender_world(
+    cluster: Cluster,
+    api: Client,
+    kubeconfig: Path,
+    folder: Path,
+    secrets: Mapping[str, Mapping[str, bytes]] = NONE,
+) -> Iterator[ExtenderWorld]:
+    """With an extender and a kube-scheduler, and the rights that the chart gives to those; nothing
+    of it is left afterwards. `kubeconfig` is the controller's.
 
-    def __init__(self, folder: Path, secrets: Mapping[str, Mapping[str, bytes]] = NONE) -> None:
+    The certificates are the chart's, unless `secrets` has the data of the extender's Secret and of
+    its client's.
+    """
+    made = [_tls_secret(name, data) for name, data in secrets.items()]
+    with (
+        applied(cluster, *made, *_for_its_own_scheduler(cluster, folder)),
+        closing(
+            ExtenderWorld(cluster, api, kubeconfig, folder, tuple(secrets) or RELEASES_OWN)
+        ) as world,
+    ):
+        world.start_extender()
+        world.start_scheduler()
+        yield world
+
+
+def _for_its_own_scheduler(cluster: Cluster, folder: Path) -> list[Object]:
+    """What a release has otherwise if the chart is to run a kube-scheduler."""
+    values = {"mode": "device-plugin", "extender": {"schedulerImage": "none"}}
+    templates = ("extender/scheduler.yaml", "policy-events.yaml")
+    return [made for name in templates for made in rendered(cluster, folder, name, values)]
+
+
+class ExtenderWorld:
+    """Files are written to `folder`, those of the extender's Secret and its client's among them.
+    Accounts and rights are the chart's, and no others."""
+
+    def __init__(
+        self, cluster: Cluster, api: Client, kubeconfig: Path, folder: Path, secrets: Sequence[str]
+    ) -> None:
+        self.cluster = cluster
+        self.api = api
+        self._kubeconfig = kubeconfig
         self._folder = folder
-        settings = Settings(
-            f"extender-{os.getpid()}", kubernetes=chosen_without_dra(), keep_nodes_ready=True
-        )
-        self.cluster = Cluster.up(settings, owner=own_process())
-        self.api: Client = connect(self.cluster.kubeconfig, effects=Effects(), user_agent="tests/1")
-        self.cluster.kubectl("create", "namespace", DRIVER_NAMESPACE)
-        if secrets:
-            self.cluster.apply(*(_tls_secret(name, data) for name, data in secrets.items()))
-        named = dict(zip(("serverSecret", "clientSecret"), secrets, strict=False))
-        values = folder / "values.json"
-        chosen = {"schedulerImage": "none", **named}
-        values.write_text(json.dumps({"agent": NOWHERE, "controller": NOWHERE, "extender": chosen}))
-        scope = f"--namespace={DRIVER_NAMESPACE}"
-        self.cluster.helm("install", RELEASE, str(CHART), scope, f"--values={values}")
-        self._kubeconfig = Driver(self.cluster).kubeconfig("controller", folder / "kubeconfig")
-        names = tuple(secrets) or (NAME, f"{NAME}-client")
-        self.ours, self.theirs = (self._mounted(name) for name in names)
+        self.ours, self.theirs = (self._mounted(name) for name in secrets)
         self.extender: ProgramProcess | None = None
         self.port = 0
         self._authority = Authority(folder)
@@ -106,10 +125,10 @@ class ExtenderWorld:
         self.cluster.helm("upgrade", RELEASE, str(CHART), scope, *_AS_BEFORE)
         self.ours.update(_files_of(self.secret(NAME)))
 
-    def down(self) -> None:
+    def close(self) -> None:
+        if SCHEDULER in self.cluster.processes.names():
+            self.cluster.processes.end(SCHEDULER)
         self.end_extender()
-        self.api.close()
-        self.cluster.down()
 
     def start_extender(self) -> ProgramProcess:
         """Returns when it answers."""
@@ -141,20 +160,17 @@ class ExtenderWorld:
     def called_webhook(self) -> Iterator[None]:
         """Within it the API server calls the extender's process for new pods. At its start there
         must be no node."""
-        before = self.api.get(WEBHOOKS, DRIVER)["webhooks"]
         address, authority = self.cluster.machine_address, self._authority.certificate
-        call_directly(self.api, address, self._webhook_port, authority)
         asked = asking("default", {RESOURCE_CORE: "10"})
-        wait_until(
-            lambda: "no node has reported GCUs" in refusal(self.api, asked),
-            PATIENCE,
-            "the webhook called",
-            seen=lambda: refusal(self.api, asked),
-        )
-        try:
+        with webhooks_restored(self.api):
+            call_directly(self.api, address, self._webhook_port, authority)
+            wait_until(
+                lambda: "no node has reported GCUs" in refusal(self.api, asked),
+                PATIENCE,
+                "the webhook called",
+                seen=lambda: refusal(self.api, asked),
+            )
             yield
-        finally:
-            self.api.replace(WEBHOOKS, {**self.api.get(WEBHOOKS, DRIVER), "webhooks": before})
 
     def end_extender(self) -> None:
         if self.extender is not None:

@@ -5,15 +5,24 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from dra_driver.kube.client import Client
+from dra_driver.kube.resources import NODES
 from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.mode import Mode
-from tests.control_plane.extender_world import SERVICE, ExtenderWorld, card
+from tests.cluster.cluster import Cluster
 from tests.control_plane.issued import Issuers
+from tests.control_plane.without_dra.extender_world import (
+    SERVICE,
+    ExtenderWorld,
+    card,
+    extender_world,
+)
 
 pytestmark = pytest.mark.control_plane
 
@@ -21,22 +30,24 @@ OURS, THEIRS = "gcu-extender", "gcu-extender-client"
 SHARED = RESOURCES[Mode.SHARED]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def issuers() -> Issuers:
     return Issuers()
 
 
-@pytest.fixture(scope="module")
-def world(issuers: Issuers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExtenderWorld]:
+@pytest.fixture
+def world(
+    control_plane: Cluster,
+    api: Client,
+    controller_kubeconfig: Path,
+    issuers: Issuers,
+    tmp_path: Path,
+) -> Iterator[ExtenderWorld]:
     secrets = {name: issuers.issue(name) for name in (OURS, THEIRS)}
-    found = ExtenderWorld(tmp_path_factory.mktemp("extender"), secrets)
-    try:
-        found.start_extender()
-        found.start_scheduler()
-        found.node("one", card(1))
-        yield found
-    finally:
-        found.down()
+    with extender_world(control_plane, api, controller_kubeconfig, tmp_path, secrets) as world:
+        world.node("one", card(1))
+        yield world
+        api.delete(NODES, "one")
 
 
 def served(world: ExtenderWorld) -> bytes:
@@ -57,15 +68,15 @@ def der(pem: bytes) -> bytes:
 
 
 def test_a_renewed_certificate_is_served_without_a_restart(
-    world: ExtenderWorld, issuers: Issuers
+    world: ExtenderWorld, issuers: Issuers, namespace: str
 ) -> None:
     """By the extender; kube-scheduler goes on asking it before and after."""
-    world.create("default", "before", {SHARED: 2})
-    assert world.bound("default", "before") == "one"
+    world.create(namespace, "before", {SHARED: 2})
+    assert world.bound(namespace, "before") == "one"
     first = served(world)
     assert first == der((world.ours / "tls.crt").read_bytes())
     renewed = issuers.issue(OURS)
     world.ours.update(renewed)
     assert served(world) == der(renewed["tls.crt"]) != first
-    world.create("default", "after", {SHARED: 2})
-    assert world.bound("default", "after") == "one"
+    world.create(namespace, "after", {SHARED: 2})
+    assert world.bound(namespace, "after") == "one"

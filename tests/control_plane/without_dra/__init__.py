@@ -1,0 +1,1 @@
+"""Tests of servers without DRA: all files of this folder share one control plane."""
