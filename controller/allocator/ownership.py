@@ -21,7 +21,7 @@ class MixesDrivers(Refused):
 def is_ours(claim: Object, state: State) -> bool:
     """Whether this driver is to serve the claim. Raises MixesDrivers."""
     state.refresh()
-    served = {name: _serves(entry, state) for name, entry in exact_requests(claim)}
+    served = {name: _serves(entry, state) for name, entry in forms(_devices(claim))}
     if not any(served.values()):
         return False
     others = sorted(name for name, ours in served.items() if not ours)
@@ -42,12 +42,18 @@ def serves_class(name: str, state: State) -> bool:
 
 def requested_classes(claim: Object) -> frozenset[str]:
     """The names of the DeviceClasses that the claim asks for, alternatives included."""
-    return frozenset(entry.get("deviceClassName", "") for _, entry in exact_requests(claim))
+    return frozenset(entry.get("deviceClassName", "") for _, entry in forms(_devices(claim)))
 
 
-def exact_requests(claim: Object) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Each ``exactly`` with its request's name, each subrequest with ``request/sub``."""
-    for request in (claim["spec"].get("devices") or {}).get("requests") or ():
+def _devices(claim: Object) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = claim["spec"].get("devices") or {}
+    return found
+
+
+def forms(devices: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Of ``spec.devices`` each ``exactly`` by its request's name, each subrequest by
+    ``request/sub``."""
+    for request in devices.get("requests") or ():
         if request.get("exactly"):
             yield request["name"], request["exactly"]
         for sub in request.get("firstAvailable") or ():
