@@ -61,24 +61,32 @@ def test_amounts_of_a_claim(api: Client, made: Object, is_refused: bool) -> None
         assert "the claim's GcuConfig asks for something else" in found
 
 
-@pytest.mark.parametrize(("made", "is_refused"), ADMIN_CASES)
-def test_administrative_access_to_a_part(
-    api: Client, namespace: str, made: Object, is_refused: bool
-) -> None:
+@pytest.fixture
+def administrators(api: Client, namespace: str) -> str:
+    """A namespace where administrative access may be requested."""
     label = {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
     api.patch(NAMESPACES, namespace, label)
-    made = made | {"metadata": made["metadata"] | {"namespace": namespace}}
+    return namespace
+
+
+@pytest.mark.parametrize(("made", "is_refused"), ADMIN_CASES)
+def test_administrative_access_to_a_part(
+    api: Client, administrators: str, made: Object, is_refused: bool
+) -> None:
+    made = made | {"metadata": made["metadata"] | {"namespace": administrators}}
     found = refusal(api, made)
     assert bool(found) == is_refused, found
     if is_refused:
         assert "adminAccess is for whole cards" in found
 
 
-def test_of_a_template_administrative_access_alone_is_refused(api: Client) -> None:
+def test_of_a_template_administrative_access_alone_is_refused(
+    api: Client, administrators: str
+) -> None:
     """What its claims ask for is written when they are made."""
     made = claim() | {"kind": TEMPLATES.kind}
-    assert (
-        refusal(api, made | {"spec": {"spec": spec(config(slices=2), config(memory="7Gi"))}}) == ""
-    )
+    made["metadata"] |= {"namespace": administrators}
+    asking = spec(config(slices=2), config(memory="7Gi"))
+    assert refusal(api, made | {"spec": {"spec": asking}}) == ""
     found = refusal(api, made | {"spec": {"spec": spec(gcu=PART_AS_ADMIN)}})
     assert "adminAccess is for whole cards" in found
