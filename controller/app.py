@@ -18,6 +18,7 @@ from controller.allocating.fence_previous_leader import PreviousLeaderFence
 from controller.allocating.reconciler import Reconciler
 from controller.allocator.packing.policy import Policy, SchedulerPolicy
 from controller.cache.cache import WATCHED, ClusterCache
+from controller.cache.published_kinds import PublishedKinds
 from controller.filter.node_filter import NodeFilter
 from controller.housekeeping import Housekeeping
 from controller.informers.decoders import decoders
@@ -54,6 +55,7 @@ from dra_driver.kube.decode import Decoder
 from dra_driver.kube.event_filter import EventLimits
 from dra_driver.kube.events import EventRecorder, Recorder
 from dra_driver.kube.resources import (
+    DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
     DEVICE_TAINT_RULES_V1BETA2,
     NODES,
@@ -247,6 +249,10 @@ class Controller:
                 clock=clock,
             )
             registry.register(self._gated_pods)
+        self.published: PublishedKinds | None = (
+            PublishedKinds() if settings.allocator == "scheduler" else None
+        )
+        """What amounts of claims are written by, for any thread."""
         known = decoders()
         self._reflectors = [self._reflector(api, each, known) for each in WATCHED]
 
@@ -260,6 +266,10 @@ class Controller:
             handler = self._housekeeping.follow_pods(handler)
             if self._gated_pods is not None:
                 handler = Tee(handler, self._gated_pods)
+        if self.published is not None and resource is RESOURCE_SLICES:
+            handler = Tee(handler, self.published.slices)
+        if self.published is not None and resource is DEVICE_CLASSES:
+            handler = Tee(handler, self.published.classes)
         if resource in _VERSIONS:
             return OptionalReflector(
                 api,

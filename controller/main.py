@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 
 from controller.app import Controller
 from controller.cache.claims import MANAGER
+from controller.cache.published_kinds import PublishedKinds
 from controller.extender.extender import Extender
 from controller.runnable import Runnable
 from controller.settings import ControllerSettings
@@ -89,10 +90,12 @@ def runnables_of(
     identity = settings.pod_name or socket.gethostname()
     card_kinds: CardKinds | None = None
     has_leader: Callable[[], bool] | None = None
+    published: PublishedKinds | None = None
     front: Runnable
     if serves_claims(settings, api):
         controller = Controller(settings, api, registry, identity=identity, on_restored=on_restored)
         front, has_leader = controller, controller.has_leader if settings.names_nodes else None
+        published = controller.published
     else:
         extender = Extender(settings, api, registry, identity=identity, on_restored=on_restored)
         front, card_kinds = extender, extender.card_kinds
@@ -103,6 +106,7 @@ def runnables_of(
         identity=identity,
         card_kinds=card_kinds,
         has_leader=has_leader,
+        published=published,
     )
     return [front] if webhook is None else [webhook, front]
 
@@ -133,13 +137,20 @@ def webhook_of(
     identity: str,
     card_kinds: CardKinds | None = None,
     has_leader: Callable[[], bool] | None = None,
+    published: PublishedKinds | None = None,
 ) -> Webhook | None:
-    """The admission webhook; None where no certificate for it is named. `card_kinds` and
-    `has_leader` are as `Webhook` takes them."""
+    """The admission webhook; None where no certificate for it is named. `card_kinds`, `has_leader`
+    and `published` are as `Webhook` takes them."""
     if settings.webhook_certificate is None and settings.webhook_key is None:
         return None
     return Webhook(
-        settings, api, registry, identity=identity, card_kinds=card_kinds, has_leader=has_leader
+        settings,
+        api,
+        registry,
+        identity=identity,
+        card_kinds=card_kinds,
+        has_leader=has_leader,
+        published=published,
     )
 
 

@@ -13,8 +13,8 @@ from controller.allocator.claim_fields import (
     is_ignored_selector,
 )
 from controller.allocator.device_request import Constraint, DeviceRequest, device_request
-from dra_driver.config.device_config import merged_config
-from dra_driver.model.claims.amounts import requested_amount
+from dra_driver.config.device_config import ISOLATION_FIELD, ISOLATION_OF_MODE, merged_config
+from dra_driver.model.claims.amounts import CAPACITY_OF_MODE, requested_amount
 from dra_driver.model.claims.capacity_requests import requested
 from dra_driver.model.claims.claim import ClaimRef, Object, ReadOnlyObject
 from dra_driver.model.claims.request_config import RequestConfig
@@ -37,12 +37,15 @@ _MOST_CONFIGS = 64  # 2 × DeviceConfigMaxSize: the API's limit for an allocatio
 @dataclass(frozen=True, slots=True)
 class ExactRequest:
     """An ``exactly`` request or one subrequest of ``firstAvailable``, whose name is
-    ``request/sub``. `tolerations` are passed on as they are."""
+    ``request/sub``. `tolerations` are passed on as they are. `unwritten` is what its configuration
+    asks for and ``capacity.requests`` does not say, by the names of its fields: kube-scheduler
+    reads the latter alone."""
 
     name: str
     class_name: str
     device_request: DeviceRequest
     tolerations: tuple[Object, ...]
+    unwritten: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,18 @@ def parse_claim(
     return _Parser(ClaimRef.of(claim), claim, classes, ignored_fields).parse()
 
 
+def parse_exact(
+    ref: ClaimRef,
+    claim: Object,
+    classes: Mapping[str, ReadOnlyObject],
+    request: str,
+    form: Mapping[str, Any],
+) -> ExactRequest:
+    """Read one form of the claim, which may be new and have no name or UID yet, so that `ref` is
+    what errors call it. `request` is the form's full name. Raises as `parse_claim` does."""
+    return _Parser(ref, claim, classes, frozenset()).exact(request, form)
+
+
 @dataclass(frozen=True, slots=True)
 class _Parser:
     ref: ClaimRef
@@ -116,14 +131,15 @@ class _Parser:
         if subs and entry.get("exactly"):
             raise self._unsupported(name, "exactly together with firstAvailable")
         if entry.get("exactly"):
-            return Request(name, (self._exact(name, entry["exactly"]),))
+            return Request(name, (self.exact(name, entry["exactly"]),))
         if not subs:
             fields = ", ".join(sorted(entry.keys() - {"name"}))
             form = f"an unknown form of request{fields and f' ({fields})'}"
             raise self._unsupported(name, form)
-        return Request(name, tuple(self._exact(f"{name}/{sub['name']}", sub) for sub in subs))
+        return Request(name, tuple(self.exact(f"{name}/{sub['name']}", sub) for sub in subs))
 
-    def _exact(self, name: str, entry: Mapping[str, Any]) -> ExactRequest:
+    def exact(self, name: str, entry: Mapping[str, Any]) -> ExactRequest:
+        """Raises Refused and InvalidValue."""
         class_name = entry["deviceClassName"]
         device_class = self.classes.get(class_name)
         if device_class is None:
@@ -136,7 +152,8 @@ class _Parser:
             *(entry.get("selectors") or ()),
         ]
         config = self._config(name, class_name)
-        capacity = self._capacity(name, entry, config)
+        written = requested(entry, f"claim {self.ref}, request {name}")
+        capacity = self._capacity(name, written, config)
         if config.measures is not None and class_name == CLASS_WHOLE:
             raise Refused(
                 f"claim {self.ref}, request {name}: its GcuConfig asks for "
@@ -164,6 +181,7 @@ class _Parser:
                 measures=config.measures,
             ),
             tolerations=tolerations,
+            unwritten=_unwritten(written, config),
         )
 
     def _config(self, request: str, class_name: str) -> RequestConfig:
@@ -181,12 +199,18 @@ class _Parser:
         return of_claim.over(of_class)
 
     def _capacity(
-        self, request: str, entry: Mapping[str, Any], config: RequestConfig
+        self, request: str, written: Mapping[str, str], config: RequestConfig
     ) -> Mapping[str, str]:
-        """The amounts of both forms, ``capacity.requests`` and GcuConfig. Raises Refused if they
-        differ: the two allocators would each grant another one; and where measures are asked for,
-        too; and for capacities of no device."""
-        capacity = requested(entry, f"claim {self.ref}, request {request}")
+        """The amounts of both forms, GcuConfig and what is `written` in ``capacity.requests``.
+        Raises Refused if they differ: the two allocators would each grant another one; and where
+        GcuConfig has measures, too."""
+        capacity = dict(written)
+        if config.measures is not None and config.amounts:
+            raise Refused(
+                f"claim {self.ref}, request {request}: its GcuConfig asks for "
+                f"{', '.join(config.asked)}",
+                remedy="leave one of them out",
+            )
         for name, amount in config.amounts.items():
             other = capacity.setdefault(name, str(amount))
             if requested_amount(other) != amount:
@@ -195,12 +219,6 @@ class _Parser:
                     f"and its capacity.requests for {other}",
                     remedy="ask for the same amount in both, or leave one of them out",
                 )
-        if config.measures is not None and capacity:
-            raise Refused(
-                f"claim {self.ref}, request {request}: it asks for {', '.join(sorted(capacity))}, "
-                f"and its GcuConfig for {', '.join(config.measures.texts)}",
-                remedy="leave one of them out",
-            )
         return capacity
 
     def _count(self, request: str, entry: Mapping[str, Any]) -> int | None:
@@ -266,3 +284,12 @@ class _Parser:
     def _unsupported(self, request: str, form: str) -> Refused:
         what = f"claim {self.ref}, request {request}: {form} is not supported"
         return Refused(what, remedy=_SUPPORTED)
+
+
+def _unwritten(written: Mapping[str, str], config: RequestConfig) -> Mapping[str, str]:
+    found = {name: str(n) for name, n in config.amounts.items() if name not in written}
+    if config.measures is not None and not written:
+        found |= config.measures.texts
+    if config.mode is not None and CAPACITY_OF_MODE[config.mode] not in written:
+        found[ISOLATION_FIELD] = ISOLATION_OF_MODE[config.mode]
+    return found

@@ -158,6 +158,12 @@ class DeviceKind:
             return ()
 
 
+def kind_of(entry: Entry) -> DeviceKind:
+    """The kind of an entry of a slice's ``spec.devices``, without what DeviceTaintRules say of it;
+    safe for any thread. Raises InvalidValue if a quantity is none."""
+    return _kind(entry, entry.get("attributes") or {}, ())
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Device:
     """One entry of a slice's ``spec.devices``. `card` is the attribute by which devices of a pool
@@ -262,11 +268,13 @@ def _kind(entry: Entry, attributes: Mapping[str, Any], taints: tuple[Taint, ...]
     # In a format without references, which would distinguish equal objects. It takes two
     # microseconds, much less than JSON.
     key = marshal.dumps(content, 2), taints
-    if key not in _kinds:
+    kind = _kinds.get(key)
+    if kind is None:
         if len(_kinds) >= _MOST_KINDS:
             _kinds.clear()
-        _kinds[key] = _parse_kind(entry, attributes, taints)
-    return _kinds[key]
+        # Another thread may have been quicker.
+        kind = _kinds.setdefault(key, _parse_kind(entry, attributes, taints))
+    return kind
 
 
 def _parse_kind(

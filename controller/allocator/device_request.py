@@ -12,7 +12,7 @@ from typing import NamedTuple
 from controller.allocator.capacity import Amount
 from controller.allocator.device import Attribute, Device, DeviceKind
 from controller.allocator.taints import Taint, untolerated
-from dra_driver.model.claims.measures import Measures
+from dra_driver.model.claims.measures import Measures, Share, share_of_units
 from dra_driver.model.claims.packing import PackingChoice
 
 WHOLE = 1000  # a device, or all of one of its capacities, where parts are compared
@@ -44,8 +44,9 @@ class Shortfall(NamedTuple):
 class DeviceRequest:
     """One object for all requests that ask the same (see `device_request`), so that what is
     computed for one serves the others. `selectors` are the class's and then the request's own.
-    `count` is None if all devices that match are requested; `packing` is what the claim says, and
-    `measures` what it asks for in place of a capacity."""
+    `count` is None if all devices that match are requested; `packing` is what the claim says.
+    `measures` decide how much is consumed where no capacity is asked for; beside a capacity, what
+    that consumes must cover them."""
 
     selectors: tuple[str, ...]
     count: int | None
@@ -62,14 +63,21 @@ class DeviceRequest:
             self._capacity_fits[kind] = self._capacity_fit(kind)
         return self._capacity_fits[kind]
 
+    def undercuts(self, kind: DeviceKind) -> bool:
+        """Whether a device of the kind gives the capacity that is asked for, and that is less than
+        the measures say."""
+        consumed = _consumed(kind, self.capacity)
+        return consumed is not None and not self._is_covered(_share(kind, consumed))
+
     def shortfalls(self, kind: DeviceKind) -> Iterator[Shortfall]:
         """The capacities and measures of which a device of the kind has less than is requested."""
         if self.measures is not None:
-            shares = kind.shares
-            for name in self.measures.texts if not shares else ():
-                yield Shortfall(name, None)
-            for name, most in self.measures.missing(shares[-1]).items() if shares else ():
-                yield Shortfall(name, Amount.parse(most))
+            share = self._most(kind)
+            if share is not None:
+                for name, most in self.measures.missing(share).items():
+                    yield Shortfall(name, Amount.parse(most))
+            elif not self.capacity:
+                yield from (Shortfall(name, None) for name in self.measures.texts)
         for name, asked in self.capacity.items():
             capacity = kind.capacity.get(name)
             if capacity is None:
@@ -81,20 +89,28 @@ class DeviceRequest:
 
     def _capacity_fit(self, kind: DeviceKind) -> CapacityFit | None:
         asks = self._asks(kind)
-        if asks is None or asks.keys() - kind.capacity.keys():
+        consumed = None if asks is None else _consumed(kind, asks)
+        if consumed is None or not self._is_covered(_share(kind, consumed)):
             return None
-        consumed: dict[str, Amount] = {}
-        amounts: list[tuple[str, int, int]] = []
-        for name, capacity in kind.capacity.items():
-            amount = capacity.consumed(asks.get(name))
-            if amount is None or amount.value > capacity.total.value:
-                return None
-            consumed[name] = amount
-            amounts.append((name, amount.value, capacity.total.value))
+        amounts = [
+            (name, amount.value, kind.capacity[name].total.value)
+            for name, amount in consumed.items()
+        ]
         taints = untolerated(kind.taints, json.loads(self.tolerations))
         share = frozenset((name, amount) for name, amount, _ in amounts)
         left = sum((total - amount) * WHOLE // total for _, amount, total in amounts if total)
         return CapacityFit(consumed, tuple(amounts), share, left, taints)
+
+    def _is_covered(self, share: Share | None) -> bool:
+        """Whether the share of a card is as much as the measures say."""
+        return self.measures is None or (share is not None and not self.measures.missing(share))
+
+    def _most(self, kind: DeviceKind) -> Share | None:
+        """The largest share that a device of the kind gives; None if that is unknown."""
+        if not self.capacity:
+            return kind.shares[-1] if kind.shares else None
+        consumed = _consumed(kind, self.capacity)
+        return None if consumed is None else _share(kind, consumed)
 
     @property
     def texts(self) -> Mapping[str, str]:
@@ -105,10 +121,30 @@ class DeviceRequest:
     def _asks(self, kind: DeviceKind) -> Mapping[str, Amount] | None:
         """The capacities to consume of a device of the kind; None if it does not cover the
         measures."""
-        if self.measures is None:
+        if self.measures is None or self.capacity:
             return self.capacity
         units = self.measures.covering(kind.shares)
         return None if units is None else {kind.shared_capacity: Amount.whole(units)}
+
+
+def _consumed(kind: DeviceKind, asks: Mapping[str, Amount]) -> dict[str, Amount] | None:
+    """What a device of the kind gives of each of its capacities; None if it lacks one of `asks`, or
+    has less of it."""
+    if asks.keys() - kind.capacity.keys():
+        return None
+    consumed: dict[str, Amount] = {}
+    for name, capacity in kind.capacity.items():
+        amount = capacity.consumed(asks.get(name))
+        if amount is None or amount.value > capacity.total.value:
+            return None
+        consumed[name] = amount
+    return consumed
+
+
+def _share(kind: DeviceKind, consumed: Mapping[str, Amount]) -> Share | None:
+    """How much of a card that is; None for a whole card, or if it is unknown."""
+    amount = consumed.get(kind.shared_capacity)
+    return None if amount is None else share_of_units(kind.shares, amount.units)
 
 
 @lru_cache(1024)

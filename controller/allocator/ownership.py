@@ -8,7 +8,7 @@ from typing import Any
 
 from controller.allocator.nodes.signature import reads_own
 from controller.allocator.state import State
-from dra_driver.model.claims.claim import ClaimRef, Object
+from dra_driver.model.claims.claim import ClaimRef, Object, ReadOnlyObject
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.names import DEVICE_CLASSES, DRIVER
 
@@ -21,7 +21,7 @@ class MixesDrivers(Refused):
 def is_ours(claim: Object, state: State) -> bool:
     """Whether this driver is to serve the claim. Raises MixesDrivers."""
     state.refresh()
-    served = {name: _serves(entry, state) for name, entry in _exact_requests(claim)}
+    served = {name: _serves(entry, state) for name, entry in forms(_devices(claim))}
     if not any(served.values()):
         return False
     others = sorted(name for name, ours in served.items() if not ours)
@@ -42,11 +42,18 @@ def serves_class(name: str, state: State) -> bool:
 
 def requested_classes(claim: Object) -> frozenset[str]:
     """The names of the DeviceClasses that the claim asks for, alternatives included."""
-    return frozenset(entry.get("deviceClassName", "") for _, entry in _exact_requests(claim))
+    return frozenset(entry.get("deviceClassName", "") for _, entry in forms(_devices(claim)))
 
 
-def _exact_requests(claim: Object) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for request in (claim["spec"].get("devices") or {}).get("requests") or ():
+def _devices(claim: Object) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = claim["spec"].get("devices") or {}
+    return found
+
+
+def forms(devices: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Of ``spec.devices`` each ``exactly`` by its request's name, each subrequest by
+    ``request/sub``."""
+    for request in devices.get("requests") or ():
         if request.get("exactly"):
             yield request["name"], request["exactly"]
         for sub in request.get("firstAvailable") or ():
@@ -54,21 +61,31 @@ def _exact_requests(claim: Object) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _serves(exactly: Mapping[str, Any], state: State) -> bool:
-    """One of our classes, or selectors that name the driver or match a published device.
-
-    The name of the driver is enough while nothing is published, so that the user of another class
-    learns why a claim waits. Selectors that cannot be evaluated on our devices and do not name the
-    driver are meant for others.
-    """
-    class_name = exactly.get("deviceClassName", "")
-    found = state.classes.get(class_name)
-    if class_name in DEVICE_CLASSES or found is None:
-        return class_name in DEVICE_CLASSES
-    selectors = [*(found["spec"].get("selectors") or ()), *(exactly.get("selectors") or ())]
-    expressions = tuple(each.get("cel", {}).get("expression", "") for each in selectors)
-    if any(f'"{DRIVER}"' in each or f"'{DRIVER}'" in each for each in expressions):
+    """Also a form whose selectors match a published device. Selectors that cannot be evaluated on
+    our devices and do not name the driver are meant for others."""
+    if names_driver(exactly, state.classes):
         return True
+    expressions = _expressions(exactly, state.classes)
     return bool(expressions) and _selects_any(expressions, state)
+
+
+def names_driver(form: Mapping[str, Any], classes: Mapping[str, ReadOnlyObject]) -> bool:
+    """Whether the form is for one of our classes, or selectors of it or its class name the driver.
+    That is enough while nothing is published, so that the user of another class learns why a claim
+    waits."""
+    if form.get("deviceClassName", "") in DEVICE_CLASSES:
+        return True
+    texts = _expressions(form, classes)
+    return any(f'"{DRIVER}"' in each or f"'{DRIVER}'" in each for each in texts)
+
+
+def _expressions(form: Mapping[str, Any], classes: Mapping[str, ReadOnlyObject]) -> tuple[str, ...]:
+    """The selectors of the form's DeviceClass and its own; none while there is no such class."""
+    found = classes.get(form.get("deviceClassName", ""))
+    if found is None:
+        return ()
+    selectors = [*(found["spec"].get("selectors") or ()), *(form.get("selectors") or ())]
+    return tuple(each.get("cel", {}).get("expression", "") for each in selectors)
 
 
 def _selects_any(expressions: tuple[str, ...], state: State) -> bool:

@@ -46,6 +46,21 @@ def check_scheduler(pod: Object, served: Collection[str]) -> None:
         )
 
 
+def check_written(wanted: Sequence[ClaimRequest]) -> None:
+    """Raises Refused if a claim asks for an amount that kube-scheduler does not read: it would
+    grant the default, which the node refuses (`dra_driver.node.asked_amounts`)."""
+    for claim in wanted:
+        for exact in claim.exact_requests():
+            if exact.unwritten:
+                asked = " and ".join(f"{name} {text}" for name, text in exact.unwritten.items())
+                raise Refused(
+                    f"claim {claim.ref}, request {exact.name}: its GcuConfig asks for {asked}, and "
+                    "kube-scheduler reads capacity.requests alone",
+                    remedy="delete the claim, and the pod that it was made for, and create them "
+                    "again: a new claim gets the same in capacity.requests",
+                )
+
+
 def check_requested(
     pod: Object, ours: Mapping[str, Object], wanted: Sequence[ClaimRequest]
 ) -> None:

@@ -16,7 +16,12 @@ from controller.allocator.packing.policy import Policy
 from controller.allocator.results import granted_amounts
 from controller.allocator.state import State
 from controller.filter.node_filter import FeasibleNodes
-from controller.filter.usage import check_allocated, check_requested, check_scheduler
+from controller.filter.usage import (
+    check_allocated,
+    check_requested,
+    check_scheduler,
+    check_written,
+)
 from controller.placer.outcome import Placed, Unplaced
 from controller.placer.pod_claims import PodClaims
 from dra_driver.model.claims.claim import Object, allocation
@@ -79,6 +84,8 @@ class Placer:
         if wanted:  # each once: a pod that names a claim twice is refused
             check_scheduler(pod, self._schedulers)
             check_requested(pod, ours, wanted)
+        if self._policy.by_scheduler:
+            check_written(wanted)
         allocated = [claim for claim in claims.values() if allocation(claim) is not None]
         return PodClaims(pod, wanted, ours, allocated)
 

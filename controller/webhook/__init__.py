@@ -1,1 +1,2 @@
-"""The mutating admission webhook of clusters before Kubernetes 1.36; docs/adr/0025 has why."""
+"""The mutating admission webhooks: docs/adr/0025 has those before Kubernetes 1.36, 0030 that
+without DRA, 0037 and 0038 those where kube-scheduler allocates."""

@@ -24,10 +24,11 @@ _KIND: Final = "AdmissionReview"
 class Review:
     """A request to admit `obj`, which has the defaults of its API, and fields that the server will
     drop before it stores the object: admission comes before that (1.34.4, `createHandler`,
-    `PrepareForCreate`)."""
+    `PrepareForCreate`). `stored` is the object before an update; None for a new one."""
 
     uid: str
     obj: Object
+    stored: Object | None = None
 
 
 def parse_review(body: bytes) -> Review:
@@ -42,7 +43,7 @@ def parse_review(body: bytes) -> Review:
     uid, obj = request.get("uid"), request.get("object")
     if not isinstance(uid, str) or not isinstance(obj, dict):
         raise InvalidValue(f"the {_KIND} has no uid or no object")
-    return Review(uid, obj)
+    return Review(uid, obj, request.get("oldObject"))
 
 
 def render_allowed(uid: str, patch: Sequence[Operation]) -> bytes:

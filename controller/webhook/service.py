@@ -16,39 +16,56 @@ from controller.webhook.amounts import move_amounts
 from controller.webhook.counted_limits import CardKinds, count_limits
 from controller.webhook.gate import set_gate
 from controller.webhook.limits import LimitRules, translate_limits
-from controller.webhook.review import Operation, parse_review, render_allowed, render_denied
+from controller.webhook.review import (
+    Operation,
+    Review,
+    parse_review,
+    render_allowed,
+    render_denied,
+)
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import GcuError
 
 logger = logging.getLogger(__name__)
 
 AMOUNTS: Final = "/amounts"
+CAPACITY: Final = "/capacity"
 LIMITS: Final = "/limits"
 GATE: Final = "/gate"
 
-Mutation = Callable[[Object], Sequence[Operation]]
+Patch = Callable[[Object], Sequence[Operation]]
 """The patch for an object. Raises GcuError where the object is not to be stored."""
+
+Mutation = Callable[[Review], Sequence[Operation]]
+"""The same for a review."""
 
 
 def with_dra(
     classes: Collection[str],
     rules: LimitRules,
     translates: Callable[[], bool],
-    gate: Mutation = set_gate,
+    gate: Patch = set_gate,
+    capacity: Mutation | None = None,
 ) -> Mapping[str, Mutation]:
     """What is served by path where there is DRA. A patch depends on the object alone, that for
     limits also on `translates`, which says whether they become claims. `classes` are the
-    DeviceClasses whose requests' amounts are moved; `gate` sets the scheduling gate."""
+    DeviceClasses whose requests' amounts are moved; `gate` sets the scheduling gate. `capacity`
+    writes ``capacity.requests`` where kube-scheduler allocates."""
     return {
-        AMOUNTS: partial(move_amounts, classes=frozenset(classes)),
-        LIMITS: lambda pod: translate_limits(pod, rules) if translates() else (),
-        GATE: gate,
+        AMOUNTS: _of_object(partial(move_amounts, classes=frozenset(classes))),
+        LIMITS: _of_object(lambda pod: translate_limits(pod, rules) if translates() else ()),
+        GATE: _of_object(gate),
+        **({CAPACITY: capacity} if capacity is not None else {}),
     }
 
 
 def without_dra(card_kinds: CardKinds) -> Mapping[str, Mutation]:
     """Likewise, where limits are counted by kubelets."""
-    return {LIMITS: partial(count_limits, card_kinds=card_kinds)}
+    return {LIMITS: _of_object(partial(count_limits, card_kinds=card_kinds))}
+
+
+def _of_object(patch: Patch) -> Mutation:
+    return lambda review: patch(review.obj)
 
 
 class WebhookService:
@@ -68,7 +85,7 @@ class WebhookService:
         try:
             review = parse_review(body)
             uid = review.uid
-            patch = self._mutations[path](review.obj)
+            patch = self._mutations[path](review)
         except GcuError as error:
             self._reviews.labels(path, "denied").inc()
             logger.info("%s: %s", path, error)

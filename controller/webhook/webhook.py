@@ -10,6 +10,8 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 
 from controller import metric_specs as specs
+from controller.allocator.packing.policy import Policy
+from controller.cache.published_kinds import PublishedKinds
 from controller.https.certificates import SERVER, CertificateFiles, Certificates
 from controller.https.expiry import RENEW, Expiry
 from controller.https.server import HttpsServer
@@ -17,6 +19,7 @@ from controller.legacy_resources.decision_cache import DecisionCache, reflector
 from controller.own_pod import OwnPod
 from controller.runnable import ended_thread
 from controller.settings import ControllerSettings
+from controller.webhook.capacity_writer import CapacityWriter
 from controller.webhook.counted_limits import CardKinds
 from controller.webhook.gate import NominationGate, set_gate
 from controller.webhook.limits import LimitRules
@@ -50,11 +53,13 @@ class Webhook(Background):
         identity: str,
         card_kinds: CardKinds | None = None,
         has_leader: Callable[[], bool] | None = None,
+        published: PublishedKinds | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         """`identity` is this pod's name; `now` is Unix time. Where there is no DRA, `card_kinds`
         has what limits by memory and compute are translated by, and nothing else is served. Where
-        nodes are named, `has_leader` says whether somebody does so."""
+        nodes are named, `has_leader` says whether somebody does so. Where kube-scheduler allocates,
+        `published` has the cards by which the amounts of claims are written."""
         super().__init__("webhook-certificate")
         self._drain = settings.webhook_drain
         name, decided = settings.legacy_resources_config, DecisionCache()
@@ -76,6 +81,9 @@ class Webhook(Background):
                 gate=set_gate
                 if has_leader is None
                 else NominationGate(api, classes, settings.served_schedulers, has_leader),
+                capacity=None
+                if published is None
+                else CapacityWriter(published, Policy(settings.pack_nodes, settings.pack_cards)),
             )
         )
         service = WebhookService(mutations, registry)

@@ -59,7 +59,9 @@ class PackingConfig(_ConfigModel):
 
 
 Amount = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
+ISOLATION_FIELD: Final = "isolation"
 ISOLATION: Final = {"best-effort": Mode.SHARED, "fixed-share": Mode.DRS}
+ISOLATION_OF_MODE: Final = {mode: word for word, mode in ISOLATION.items()}
 
 
 def _memory_mib(text: object) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from dra_driver.config.device_config import ISOLATION, merged_config
+from dra_driver.config.device_config import ISOLATION_OF_MODE, merged_config
 from dra_driver.model.claims.amounts import CAPACITY_OF_MODE, requested_amount
 from dra_driver.model.claims.capacity_requests import requested
 from dra_driver.model.claims.claim import ClaimRef, Result, allocation
@@ -26,7 +26,6 @@ ShareOf = Callable[[PreparedDevice], Share | None]
 lost or cannot be read, JournalError if the journal cannot."""
 
 _CLASS: Final = {Mode.SHARED: CLASS_SHARED, Mode.DRS: CLASS_DRS}
-_ISOLATION: Final = {mode: isolation for isolation, mode in ISOLATION.items()}
 
 
 def amount_objections(
@@ -47,8 +46,8 @@ def amount_objections(
     if asked.mode is not None and device.mode is not asked.mode:
         yield (
             (
-                f"its GcuConfig asks for isolation {_ISOLATION[asked.mode]}, and a {device.mode} "
-                "device was granted"
+                f"its GcuConfig asks for isolation {ISOLATION_OF_MODE[asked.mode]}, and a "
+                f"{device.mode} device was granted"
             ),
             f"request the class {_CLASS[asked.mode]}, or let gcu-dra-controller allocate it",
         )

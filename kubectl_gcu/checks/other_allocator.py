@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
 from controller.allocator.allocated_devices import AllocatedDevices
 from controller.allocator.claim_request import parse_claim
 from controller.allocator.inventory import Inventory
 from controller.allocator.ownership import is_ours
 from controller.allocator.state import State
-from controller.cache.pods import is_done
 from dra_driver.kube.resources import DEVICE_CLASSES, RESOURCE_CLAIM_TEMPLATES
 from dra_driver.model.claims.claim import Object, allocation, made_for
 from dra_driver.model.errors import InvalidValue, Refused
@@ -24,8 +23,8 @@ from kubectl_gcu.scheduling.packing import configured_ignored_fields
 
 REFUSED_BY_OTHER: Final = Check(
     "refused-by-other",
-    "with `--allocator` alone: a claim template, a claim or a pod that this allocator would "
-    "refuse, or of which it would ignore a field",
+    "with `--allocator` alone: a claim template or a claim that this allocator would refuse, or of "
+    "which it would ignore a field",
 )
 
 _Objections = Callable[[Object], Iterator[Objection]]
@@ -33,47 +32,36 @@ _Objections = Callable[[Object], Iterator[Objection]]
 
 
 def refused(found: Installation, allocator: str) -> Iterator[Finding]:
-    """Templates and claims, and with ``scheduler`` also pods by their limits. Claims that were made
-    from a template and are allocated are left out: they stay as they are."""
-    objections = _by_scheduler if allocator == ALLOCATOR_SCHEDULER else _by_controller(found)
+    """Templates and claims. Claims that were made from a template and are allocated are left out:
+    they stay as they are."""
+    of_template, of_claim = (
+        (_by_scheduler(scheduler_policies.of_template), _by_scheduler(scheduler_policies.of_claim))
+        if allocator == ALLOCATOR_SCHEDULER
+        else (_by_controller(found),) * 2
+    )
     for template in found.objects.get(RESOURCE_CLAIM_TEMPLATES, ()):
         if LABEL_MADE_FOR_LIMITS not in (template["metadata"].get("labels") or {}):
             claim = {"metadata": template["metadata"], "spec": template["spec"]["spec"]}
-            yield from _findings(f"claim template {named(template)}", objections(claim))
+            yield from _findings(f"claim template {named(template)}", of_template(claim))
     for claim in found.state.claims:
         if not (made_for(claim) and allocation(claim)):
-            yield from _findings(f"claim {named(claim)}", objections(claim))
-    if allocator == ALLOCATOR_SCHEDULER:
-        yield from _pods(found)
+            yield from _findings(f"claim {named(claim)}", of_claim(claim))
 
 
-def _pods(found: Installation) -> Iterator[Finding]:
-    """One finding for all pods of one owner, such as a ReplicaSet."""
-    owners: dict[str, list[Objection]] = {}
-    for pod in found.state.pods:
-        if not is_done(pod):
-            owners.setdefault(_owner(pod), [*scheduler_policies.of_pod(pod)])
-    for owner, objections in sorted(owners.items()):
-        yield from _findings(owner, objections)
-
-
-def _owner(pod: Object) -> str:
-    namespace = pod["metadata"]["namespace"]
-    for owner in pod["metadata"].get("ownerReferences") or ():
-        if owner.get("controller"):
-            return f"{owner['kind']} {namespace}/{owner['name']}"
-    return f"pod {named(pod)}"
-
-
-def _findings(where: str, objections: Iterator[Objection] | list[Objection]) -> Iterator[Finding]:
+def _findings(where: str, objections: Iterator[Objection]) -> Iterator[Finding]:
     for what, remedy in objections:
         yield REFUSED_BY_OTHER.finding(where, what, remedy)
 
 
-def _by_scheduler(claim: Object) -> Iterator[Objection]:
-    devices = claim["spec"].get("devices") or {}
-    yield from scheduler_policies.of_claim(devices)
-    yield from scheduler_policies.ignored(devices)
+def _by_scheduler(refused: Callable[[Mapping[str, Any]], Iterator[Objection]]) -> _Objections:
+    """With what it ignores."""
+
+    def objections(claim: Object) -> Iterator[Objection]:
+        devices = claim["spec"].get("devices") or {}
+        yield from refused(devices)
+        yield from scheduler_policies.ignored(devices)
+
+    return objections
 
 
 def _by_controller(found: Installation) -> _Objections:

@@ -19,6 +19,8 @@ from controller.filter.node_filter import NodeFilter
 from controller.placer.outcome import Placed, Unplaced
 from controller.placer.placer import Placer
 from controller.placer.pod_claims import PodClaims
+from controller.webhook.alternatives import CardParts
+from controller.webhook.capacity import by_parts, written_devices
 from dra_driver.kube.api import Change
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
@@ -152,6 +154,21 @@ class LiveAllocator:
         if untried:
             remedy = f"{untried} of {len(held)} claims were not tried"
         return replace(verdict, helps=helps, helps_pods=helps_pods, remedy=remedy)
+
+    def admitted(self, claim: Object) -> Object:
+        """A new claim as it would be stored. Raises Refused and InvalidValue where it would not."""
+        if not self.for_scheduler:
+            return claim
+        state = self._cache.state()
+        kinds = {
+            device.kind
+            for pool in state.inventory.pools.values()
+            for device in pool.devices
+            if device.multiple
+        }
+        parts = CardParts(kinds, self.packing or BINPACK, state.selectors)
+        devices = written_devices(claim, state.classes, by_parts(claim, parts))
+        return claim | {"spec": claim["spec"] | {"devices": devices}}
 
     def place(self, pod: Object, claims: Mapping[str, Object]) -> list[Object] | Unplaced:
         """Decide, and count the devices as allocated from now on. Returns the pod's claims as they

@@ -67,8 +67,8 @@ class Planner:
         self._pods = manifest.pods
         self._templates = {_key(each): each for each in manifest.templates}
         # A claim that exists stays as it is.
-        self._claims = {_key(each): _claim(_key(each), each) for each in manifest.claims}
-        self._claims |= {_key(each): each for each in objects[RESOURCE_CLAIMS]}
+        self._new_claims = {_key(each): _claim(_key(each), each) for each in manifest.claims}
+        self._claims = {_key(each): each for each in objects[RESOURCE_CLAIMS]}
 
     def plan(self) -> list[PlannedPod]:
         """Raises InvalidValue for what is malformed."""
@@ -113,7 +113,8 @@ class Planner:
         for reference in pod["spec"].get("resourceClaims") or ():
             if template := reference.get("resourceClaimTemplateName"):
                 key = namespace, f"{pod['metadata']['name']}-{reference['name']}"
-                yield reference["name"], _claim(key, self._template(namespace, template)["spec"])
+                claim = _claim(key, self._template(namespace, template)["spec"])
+                yield reference["name"], self._allocator.admitted(claim)
             else:
                 yield reference["name"], self._named(namespace, reference["resourceClaimName"])
 
@@ -125,10 +126,12 @@ class Planner:
         )
 
     def _named(self, namespace: str, name: str) -> Object:
-        known = self._claims.get((namespace, name))
-        if known is None:
+        key = namespace, name
+        if key in self._claims:
+            return self._claims[key]
+        if key not in self._new_claims:
             raise InvalidValue(f"there is no ResourceClaim {namespace}/{name}")
-        return known
+        return self._allocator.admitted(self._new_claims[key])
 
 
 def _translated(pod: Object) -> Object:

@@ -1,4 +1,4 @@
-"""What the chart installs for Kubernetes 1.34 and 1.35 and for no newer one, and without DRA."""
+"""What the chart installs for Kubernetes 1.34 and 1.35, without DRA, and for kube-scheduler."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import pytest
 from cryptography import x509
 
 from controller.settings import ControllerSettings
-from controller.webhook.service import AMOUNTS, GATE, LIMITS
+from controller.webhook.service import AMOUNTS, CAPACITY, GATE, LIMITS
+from dra_driver.config.device_config import GcuConfig
 from dra_driver.config.loader import load
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import (
@@ -23,6 +24,7 @@ BELOW, FROM = "--kube-version=1.34.4", "--kube-version=1.36.3"
 WITHOUT_DRA = "--kube-version=1.30.14"
 NAME = "gcu-dra-driver-webhook"
 WEBHOOK, POLICY = "MutatingWebhookConfiguration", "MutatingAdmissionPolicy"
+BY_SCHEDULER: Values = {"allocator": "scheduler", "schedulerVersion": "1.37.1"}
 GATED: Values = {"schedulingGate": {"policy": True}}
 
 
@@ -176,11 +178,7 @@ def test_values_that_the_webhook_heeds(helm: Helm) -> None:
 
 def test_pods_whose_node_is_named(helm: Helm) -> None:
     """Those with claims, and those with limits of which kube-scheduler makes claims itself."""
-    values: Values = {
-        "allocator": "scheduler",
-        "schedulerVersion": "1.37.1",
-        "ownDeviceClasses": ["a.example.com"],
-    }
+    values: Values = BY_SCHEDULER | {"ownDeviceClasses": ["a.example.com"]}
     served: Values = values | {"legacyResources": {"servedByScheduler": True}}
     first, second = (
         webhooks(helm.render(each))["nomination.gcu.enflame.com"]["matchConditions"][0]
@@ -192,6 +190,48 @@ def test_pods_whose_node_is_named(helm: Helm) -> None:
         assert f'"{limit}"' not in first["expression"]
         assert f'"{limit}"' in second["expression"]
     assert RESOURCE_SHARED not in second["expression"]
+
+
+@pytest.mark.parametrize("names_nodes", [True, False])
+def test_amounts_that_are_written_for_kube_scheduler(helm: Helm, names_nodes: bool) -> None:
+    """Of claims alone, and of no other claim: it would wait for the webhook."""
+    rendered = helm.render(BY_SCHEDULER | {"nomination": {"enabled": names_nodes}})
+    found = webhooks(rendered)
+    assert ("nomination.gcu.enflame.com" in found) is names_nodes
+    written = found["capacity.gcu.enflame.com"]
+    assert written["clientConfig"]["service"]["path"] == CAPACITY
+    assert (written["failurePolicy"], written["sideEffects"]) == ("Fail", "None")
+    assert (written["timeoutSeconds"], written["matchPolicy"]) == (5, "Equivalent")
+    assert written["rules"] == [
+        {
+            "apiGroups": ["resource.k8s.io"],
+            "apiVersions": ["v1"],
+            "operations": ["CREATE", "UPDATE"],
+            "resources": ["resourceclaims"],
+            "scope": "Namespaced",
+        }
+    ]
+    asks, differs = (each["expression"] for each in written["matchConditions"])
+    for field in GcuConfig.model_fields.keys() - {"api_version", "kind", "packing"}:
+        assert f'"{field}"' in asks
+    assert '"packing"' not in asks
+    assert differs == 'request.operation == "CREATE" || object.spec != oldObject.spec'
+    policy = rendered.one("ValidatingAdmissionPolicy", "config-amounts.gcu.enflame.com")
+    assert policy["spec"]["validations"][0]["expression"].startswith("has(dyn(object).spec.spec)")
+    container = rendered.controller["containers"][0]
+    assert environment(container)["GCU_ALLOCATOR"] == "scheduler"
+    assert "webhook" in {each["name"] for each in container["ports"]}
+
+
+@pytest.mark.parametrize("allocator", ["controller", "scheduler"])
+def test_limits_by_memory_and_compute_become_claims(helm: Helm, allocator: str) -> None:
+    """Where kube-scheduler allocates, the other webhook writes what these ask for."""
+    values: Values = {"allocator": allocator, "schedulerVersion": "1.37.1"}
+    policy = helm.render(values).one(POLICY, "legacy-resources.gcu.enflame.com")["spec"]
+    [translatable] = [
+        each["expression"] for each in policy["variables"] if each["name"] == "translatable"
+    ]
+    assert "!variables.measured || " in translatable
 
 
 def test_a_certificate_of_somebody_else(helm: Helm) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from dra_driver.model.card import Card, Ecc
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.device import whole_device
@@ -34,11 +37,12 @@ def table(*sizes: int) -> ProfileTable:
     return ProfileTable.of(Profile(f"{n}g.{7 * n}gb", n, 12 // n, 7000 * n, 4 * n) for n in sizes)
 
 
-def in_all_modes(*buses: int, allocator: str = ALLOCATOR_CONTROLLER) -> list[Object]:
-    """The devices of these cards: whole, six slices, instances of 1, 3 and 6."""
+def in_all_modes(*buses: int, allocator: str = ALLOCATOR_CONTROLLER, **fields: Any) -> list[Object]:
+    """The devices of these cards: whole, six slices, instances of 1, 3 and 6. `fields` are those of
+    `Card` in which they differ from `card`."""
     return [
         device
-        for each in map(card, buses)
+        for each in (replace(card(bus), **fields) for bus in buses)
         for device in (
             whole_device(each, allocator=allocator, sips=24),
             shared_device(each, 6, allocator=allocator, sips=24),

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -18,10 +16,7 @@ from dra_driver.model.names import (
     RESOURCE_MEMORY,
     RESOURCE_SHARED,
 )
-from tests.cluster.cluster import Cluster
-from tests.cluster.waiting import PATIENCE, wait_until
-from tests.control_plane.applied import applied
-from tests.control_plane.driver import Driver, rendered
+from tests.control_plane.driver import Driver
 from tests.control_plane.legacy import GCUSHARE, asking, wait_until_heeded
 from tests.seed import SEED
 from tests.unit.asks.cases import (
@@ -38,8 +33,6 @@ from tests.unit.asks.cases import (
 )
 
 pytestmark = pytest.mark.control_plane
-
-SCHEDULER = {"allocator": "scheduler", "schedulerVersion": "1.36.3"}
 
 
 @pytest.fixture
@@ -125,28 +118,3 @@ def test_a_dry_run_makes_nothing(tried: Client, namespace: str) -> None:
         tried.get(RESOURCE_CLAIM_TEMPLATES, "enflame-shared-gcu-5", namespace=namespace)
     assert tried.list(RESOURCE_CLAIMS, namespace=namespace).items == ()
     assert tried.list(PODS, namespace=namespace).items == ()
-
-
-@pytest.fixture
-def by_scheduler(control_plane: Cluster, tried: Client, tmp_path: Path) -> Iterator[Client]:
-    """The policies as with ``allocator: scheduler``; afterwards the release's again."""
-    values = {"legacyResources": {"enabled": True}, **SCHEDULER}
-    changed = rendered(control_plane, tmp_path, "policy-legacy-resources.yaml", values)
-    with applied(control_plane, *changed):
-        yield tried
-
-
-def test_kube_scheduler_is_given_no_memory_and_compute(
-    by_scheduler: Client, namespace: str
-) -> None:
-    def refusal() -> str:
-        try:
-            by_scheduler.create(PODS, asking(namespace, {RESOURCE_CORE: "10"}), dry_run=True)
-        except KubeError as error:
-            return str(error)
-        return ""
-
-    words = "kube-scheduler allocates GCUs in this cluster, and cannot translate"
-    wait_until(lambda: words in refusal(), PATIENCE, "the refusal", seen=refusal)
-    made = by_scheduler.create(PODS, asking(namespace, {RESOURCE_SHARED: "2"}), dry_run=True)
-    assert template_of(made) == "enflame-shared-gcu-2"

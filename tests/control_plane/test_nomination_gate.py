@@ -1,4 +1,5 @@
-"""The gate of pods whose node is named: new pods come without it where nobody would lift it."""
+"""The controller's webhook where kube-scheduler allocates: the gate of pods whose node is named,
+which is not set where nobody would lift it; and the amounts of claims."""
 
 from __future__ import annotations
 
@@ -14,18 +15,24 @@ from typing import Final
 
 import pytest
 
-from dra_driver.kube.errors import NotFound
+from dra_driver.config.device_config import API_VERSION, KIND
+from dra_driver.kube.errors import KubeError, NotFound
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.kube.scheduling_gate import has_gate
-from dra_driver.model.claims.claim import Object
-from dra_driver.model.names import DRIVER
+from dra_driver.model.claims.claim import ClaimRef, Object, results
+from dra_driver.model.claims.measures import instance_shares, share_of_units, slice_shares
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import ALLOCATOR_SCHEDULER, CLASS_PART, DRIVER, RESOURCE_MEMORY
+from dra_driver.node.plan import planned_devices
 from tests.chart.helm import RELEASE
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.pki import Authority, KeyPair
 from tests.cluster.waiting import PATIENCE, wait_until
+from tests.control_plane.cards import in_all_modes, table
 from tests.control_plane.conftest import Scene, Start
 from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.driver import Driver, rendered
+from tests.control_plane.legacy import asking
 from tests.control_plane.nominating import (
     NAMES_NODES,
     bound,
@@ -34,7 +41,7 @@ from tests.control_plane.nominating import (
     machines,
     nominating,
 )
-from tests.control_plane.objects import claim, pod_with
+from tests.control_plane.objects import TEMPLATES, claim, pod_with, template
 from tests.control_plane.program_process import ProgramProcess
 from tests.control_plane.webhook_address import WEBHOOKS, call_directly
 
@@ -149,6 +156,73 @@ def test_while_nobody_leads(scene: Scene, webhook: GateWebhook, start_controller
     assert "begins" not in other.log()
     leader.signal(signal.SIGCONT)
     webhook.wait_until_it_gates()
+
+
+def by_memory(mib: int, **more: str) -> Object:
+    """``spec`` of a claim for a part of a card."""
+    parameters = {"apiVersion": API_VERSION, "kind": KIND, "memory": f"{mib}Mi", **more}
+    return {
+        "devices": {
+            "requests": [{"name": "gcu", "exactly": {"deviceClassName": CLASS_PART}}],
+            "config": [{"opaque": {"driver": DRIVER, "parameters": parameters}}],
+        }
+    }
+
+
+def prepared(claim: Object, memory_mib: int) -> tuple[str, int | None]:
+    """The request that was served and the amount, as the node of such a card would prepare it."""
+    found = {
+        Mode.SHARED: slice_shares(6, memory_mib // 6),
+        Mode.DRS: instance_shares(table(1, 3, 6).text.split(","), 12),
+    }
+    [result] = results(claim)
+    [device] = planned_devices(
+        claim,
+        ClaimRef.of(claim),
+        pool=result.pool,
+        share=lambda each: share_of_units(found[each.mode], each.amount),
+    )
+    return result.request, device.amount
+
+
+def test_amounts_of_claims_are_written(scene: Scene, webhook: GateWebhook) -> None:
+    """20 GiB are three slices of one model and one of the other. Claims of templates and of limits
+    are written as well as one that somebody makes. Other claims do not wait for the webhook."""
+    api, namespace = scene.api, scene.namespace
+    [small] = machines(scene, 1, 1)
+    other = in_all_modes(1, allocator=ALLOCATOR_SCHEDULER, model="L600", memory_mib=144_000)
+    large = scene.machines.add(other)
+    controller = webhook.serve(*NAMES_NODES, pair=webhook.issue())
+    webhook.wait_until_it_gates()
+    shared = by_memory(20480, isolation="best-effort")
+    api.create(TEMPLATES, template("part", namespace) | {"spec": {"spec": shared}})
+    for name, node in (("on-small", small), ("on-large", large)):
+        selector = {"machine": node}
+        api.create(PODS, pod_with(name, namespace, template="part", nodeSelector=selector))
+    own = claim("own", namespace) | {"spec": by_memory(7000, isolation="best-effort")}
+    stored = api.create(RESOURCE_CLAIMS, own)
+    api.create(PODS, pod_with("own", namespace, "own", nodeSelector={"machine": large}))
+
+    def served(pod: str, memory_mib: int) -> tuple[str, int | None]:
+        bound(scene, pod)
+        [made] = scene.eyes.pod(pod)["status"]["resourceClaimStatuses"]
+        return prepared(scene.eyes.claim(made["resourceClaimName"]), memory_mib)
+
+    assert served("on-small", 42976) == ("gcu/slices-3", 3)
+    assert served("on-large", 144_000) == ("gcu/slices-1", 1)
+    assert bound(scene, "own") == [large]
+    assert prepared(scene.eyes.claim("own"), 144_000) == ("gcu", 1)
+    scene.eyes.end("on-small")
+    api.create(PODS, asking(namespace, {RESOURCE_MEMORY: "20480"}, nodeSelector={"machine": small}))
+    assert served("legacy", 42976) == ("gcu-0", 3)  # limits are for an instance
+
+    metadata = scene.eyes.claim("own")["metadata"]
+    applied = api.replace(RESOURCE_CLAIMS, own | {"metadata": metadata | {"labels": {"a": "b"}}})
+    assert (applied["spec"], applied["metadata"]["labels"]) == (stored["spec"], {"a": "b"})
+    controller.end()
+    api.create(RESOURCE_CLAIMS, claim("card", namespace))
+    with pytest.raises(KubeError, match=f"capacity.{DRIVER}"):
+        api.create(RESOURCE_CLAIMS, own | {"metadata": claim("late", namespace)["metadata"]})
 
 
 @pytest.fixture

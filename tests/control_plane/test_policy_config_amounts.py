@@ -1,4 +1,5 @@
-"""With ``allocator: scheduler``, an amount in GcuConfig needs the same one in capacity.requests."""
+"""With ``allocator: scheduler``, a claim that asks by GcuConfig needs capacity.requests, too. No
+webhook writes them here."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from tests.control_plane.objects import NAMESPACES, TEMPLATES
 from tests.unit.kubectl_gcu.checks.claims_for_scheduler import (
     ADMIN_CASES,
     CASES,
-    TWO,
+    PART_AS_ADMIN,
     claim,
     config,
     spec,
@@ -56,23 +57,35 @@ def test_amounts_of_a_claim(api: Client, made: Object, is_refused: bool) -> None
     found = refusal(api, made)
     assert bool(found) == is_refused, found
     if is_refused:
-        assert "slices or size by capacity.requests" in found
+        assert "the claim's GcuConfig asks for something else" in found
+
+
+@pytest.fixture
+def administrators(api: Client, namespace: str) -> str:
+    """A namespace where administrative access may be requested."""
+    label = {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
+    api.patch(NAMESPACES, namespace, label)
+    return namespace
 
 
 @pytest.mark.parametrize(("made", "is_refused"), ADMIN_CASES)
 def test_administrative_access_to_a_part(
-    api: Client, namespace: str, made: Object, is_refused: bool
+    api: Client, administrators: str, made: Object, is_refused: bool
 ) -> None:
-    label = {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
-    api.patch(NAMESPACES, namespace, label)
-    made = made | {"metadata": made["metadata"] | {"namespace": namespace}}
+    made = made | {"metadata": made["metadata"] | {"namespace": administrators}}
     found = refusal(api, made)
     assert bool(found) == is_refused, found
     if is_refused:
         assert "adminAccess is for whole cards" in found
 
 
-def test_a_template_is_checked_likewise(api: Client) -> None:
+def test_of_a_template_administrative_access_alone_is_refused(
+    api: Client, administrators: str
+) -> None:
+    """What its claims ask for is written when they are made."""
     made = claim() | {"kind": TEMPLATES.kind}
-    assert refusal(api, made | {"spec": {"spec": spec(config(slices=2), gcu=TWO)}}) == ""
-    assert "reads no amount" in refusal(api, made | {"spec": {"spec": spec(config(slices=2))}})
+    made["metadata"] |= {"namespace": administrators}
+    asking = spec(config(slices=2), config(memory="7Gi"))
+    assert refusal(api, made | {"spec": {"spec": asking}}) == ""
+    found = refusal(api, made | {"spec": {"spec": spec(gcu=PART_AS_ADMIN)}})
+    assert "adminAccess is for whole cards" in found

@@ -66,11 +66,11 @@ app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 
 {{/*
-Not empty where the controller serves an admission webhook: for what policies do elsewhere, or to hold back pods whose node it
-names, as no policy can look up whose claims a pod has.
+Not empty where the controller serves an admission webhook: for what policies do elsewhere, or for kube-scheduler: no policy can
+look up whose claims a pod has, or which cards there are.
 */}}
 {{- define "gcu.webhook" -}}
-{{- if or (include "gcu.webhook.forPolicies" .) (include "gcu.nominates" .) -}}true{{- end -}}
+{{- if or (include "gcu.webhook.forPolicies" .) (include "gcu.byScheduler" .) -}}true{{- end -}}
 {{- end -}}
 {{/*
 Not empty where it does what mutating policies do elsewhere: before Kubernetes 1.36 API servers drop amounts of claims, and have
@@ -92,9 +92,14 @@ no such policies; without DRA the controller alone knows the cards by which limi
 {{- if or (eq .Values.mode "dra") (and (eq .Values.mode "auto") $has) -}}true{{- end -}}
 {{- end -}}
 
-{{/* Not empty where kube-scheduler allocates, and the controller names nodes. */}}
+{{/* Not empty where kube-scheduler allocates. */}}
+{{- define "gcu.byScheduler" -}}
+{{- if and (include "gcu.dra" .) (eq .Values.allocator "scheduler") -}}true{{- end -}}
+{{- end -}}
+
+{{/* Not empty where, beside that, the controller names nodes. */}}
 {{- define "gcu.nominates" -}}
-{{- if and (include "gcu.dra" .) (eq .Values.allocator "scheduler") .Values.nomination.enabled -}}true{{- end -}}
+{{- if and (include "gcu.byScheduler" .) .Values.nomination.enabled -}}true{{- end -}}
 {{- end -}}
 
 {{/*

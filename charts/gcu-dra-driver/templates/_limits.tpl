@@ -27,6 +27,11 @@ Kubernetes names after a DeviceClass.
 {{- toJson $limits -}}
 {{- end -}}
 
+{{/* The fields of GcuConfig that ask for an amount, as a CEL list. */}}
+{{- define "gcu.amounts.fields" -}}
+{{- toJson (list "slices" "size" "memory" "cores" "isolation") -}}
+{{- end -}}
+
 {{/* The limits by memory and compute, as a CEL list: a pod may have both. */}}
 {{- define "gcu.limits.measures" -}}
 {{- toJson (list "enflame.com/gcu-memory" "enflame.com/gcu-core") -}}

@@ -83,17 +83,30 @@ def test_the_webhook_starts_first_and_stops_last(
     assert found == [Webhook, front]
 
 
-@pytest.mark.parametrize(("server", "expected"), [(Server(36), False), (Server(30), True)])
-def test_without_dra_the_webhook_asks_the_extender_for_kinds_of_cards(
-    tmp_path: Path, server: Server, expected: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("server", "allocator", "expected"),
+    [
+        (Server(36), "controller", (False, False)),
+        (Server(36), "scheduler", (False, True)),
+        (Server(30), "controller", (True, False)),
+    ],
+    ids=["controller", "kube-scheduler", "without DRA"],
+)
+def test_by_which_cards_the_webhook_translates(
+    tmp_path: Path,
+    server: Server,
+    allocator: str,
+    expected: tuple[bool, bool],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    seen: list[bool] = []
+    """Those of the extender, or those that are published to kube-scheduler."""
+    seen: list[tuple[bool, bool]] = []
 
-    def without(*_: object, card_kinds: object, **__: object) -> None:
-        seen.append(card_kinds is not None)
+    def without(*_: object, card_kinds: object, published: object, **__: object) -> None:
+        seen.append((card_kinds is not None, published is not None))
 
     monkeypatch.setattr(main, "webhook_of", without)
-    chosen(tmp_path, server)
+    chosen(tmp_path, server, allocator=allocator)
     assert seen == [expected]
 
 

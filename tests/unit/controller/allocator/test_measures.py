@@ -170,10 +170,48 @@ def test_a_whole_card_has_no_parts() -> None:
         parse_claim(asking(CLASS_WHOLE, memory="6Gi"), ALL_CLASSES)
 
 
-def test_amounts_in_both_ways_are_refused() -> None:
+def beside(wanted: Object, cls: str, **capacity: str) -> Object:
+    """The claim with that in ``capacity.requests``, as a webhook writes it."""
+    wanted["spec"]["devices"]["requests"] = [request(cls=cls, capacity=capacity)]
+    return wanted
+
+
+def test_a_capacity_beside_them_is_what_is_consumed() -> None:
+    wanted = beside(asking(SHARED, cores=30), SHARED, slices="3")
+    assert consumed(wanted, device("shared", 0)) == {"slices": "3"}
+    wanted = beside(asking(CLASS_PART, memory="7Gi"), CLASS_PART, size="3")
+    assert consumed(wanted, *(device(mode, 0) for mode in MODES)) == {"size": "3"}
+
+
+@pytest.mark.parametrize(
+    ("measures", "reason"),
+    [
+        (
+            {"memory": "20Gi"},
+            (
+                "1 card: 1 too small; 1 requested; asks for 20480Mi of memory, no card has more "
+                "than 7162Mi"
+            ),
+        ),
+        (
+            {"memory": "7Gi", "cores": 20},
+            (
+                "1 card: 1 too small; 1 requested; asks for 20 % of the cores, no card has more "
+                "than 16; asks for 7168Mi of memory, no card has more than 7162Mi"
+            ),
+        ),
+    ],
+    ids=str,
+)
+def test_a_capacity_that_is_less_gets_nothing(measures: dict[str, object], reason: str) -> None:
+    wanted = beside(asking(SHARED, **measures), SHARED, slices="1")
+    assert decide(pool("a", cards(1, "shared")), [], wanted) == reason
+
+
+def test_two_entries_with_amounts_and_measures_are_refused() -> None:
     wanted = asking(SHARED, cores=30)
-    wanted["spec"]["devices"]["requests"] = [request(cls=SHARED, capacity={"slices": "2"})]
-    with pytest.raises(Refused, match="it asks for slices, and its GcuConfig for cores"):
+    wanted["spec"]["devices"]["config"] += asking(SHARED, slices=2)["spec"]["devices"]["config"]
+    with pytest.raises(Refused, match="its GcuConfig asks for slices, cores; leave one"):
         parse_claim(wanted, ALL_CLASSES)
 
 

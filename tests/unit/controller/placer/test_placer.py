@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from controller.allocator.allocate import FitError
-from controller.allocator.packing.policy import BINPACK, Policy
+from controller.allocator.packing.policy import BINPACK, Policy, SchedulerPolicy
 from controller.cache.cache import ClusterCache
 from controller.filter.node_filter import FeasibleNodes, NodeFilter
 from controller.placer.outcome import Placed, Unplaced
@@ -37,6 +37,7 @@ from tests.unit.controller.allocator.build import (
     allocated,
     claim,
     device,
+    first_available,
     pool,
     request,
     stripped,
@@ -51,23 +52,24 @@ BOTH_OF_B = allocated("held", "b", *names("whole", 0, 1))
 
 
 class Cluster:
-    """Node a with a card, node b with two, and these claims and pods."""
+    """Node a with a card and node b with two, or others, and these claims and pods."""
 
     def __init__(
         self,
         *objects: Object,
         slices: Sequence[Object] = SLICES,
         pod_slots: Sequence[int] = (),
+        nodes: Sequence[str] = "ab",
     ) -> None:
         self.cache = ClusterCache(Selectors())
         self.numbers = self.cache.state().numbers
-        nodes = [node(name) for name in "ab"]
-        for each, slots in zip(nodes, pod_slots, strict=False):
+        given = [node(name) for name in nodes]
+        for each, slots in zip(given, pod_slots, strict=False):
             each["status"]["allocatable"] = {"pods": str(slots)}
         for resource, items in (
             (RESOURCE_SLICES, slices),
             (DEVICE_CLASSES, (*CLASSES.values(), OTHER_CLASS, ANY_CLASS)),
-            (NODES, nodes),
+            (NODES, given),
             (RESOURCE_CLAIMS, [each for each in objects if "devices" in each["spec"]]),
             (PODS, [each for each in objects if "containers" in each["spec"]]),
         ):
@@ -108,10 +110,15 @@ def theirs(name: str) -> Object:
     }
 
 
-def saying(nodes: str) -> list[Object]:
-    """The configuration of a claim that says how to pack."""
-    parameters = {"apiVersion": API_VERSION, "kind": KIND, "packing": {"nodes": nodes}}
+def configured(**fields: Any) -> list[Object]:
+    """The configuration of a claim."""
+    parameters = {"apiVersion": API_VERSION, "kind": KIND, **fields}
     return [{"opaque": {"driver": DRIVER, "parameters": parameters}}]
+
+
+def saying(nodes: str) -> list[Object]:
+    """How to pack."""
+    return configured(packing={"nodes": nodes})
 
 
 C, D = claim("c"), claim("d")
@@ -214,6 +221,47 @@ def test_replicas_keep_apart_where_something_spreads(policy: Policy, config: lis
     assert chosen(cluster.place(pod("stranger", "c"), asked, policy=policy)) == "a"
 
 
+def alternatives(*modes: str) -> Object:
+    """A claim as the webhook writes it where cards differ: two slices, or an instance."""
+    forms = {
+        "shared": request("slices-2", cls=CLASS_SHARED, capacity={"slices": "2"}),
+        "drs": request("size-3", cls=CLASS_DRS, capacity={"size": "3"}),
+    }
+    return claim("c", [first_available("gcu", *(forms[mode] for mode in modes))])
+
+
+def nodes_of(mode: str, names: Sequence[str]) -> list[Object]:
+    return [each for name in names for each in pool(name, [device(mode, 0)])]
+
+
+@pytest.mark.parametrize("count", [1, 20], ids=["few nodes", "more than are compared"])
+@pytest.mark.parametrize("policy", [SchedulerPolicy(), BINPACK, SPREAD], ids=str)
+def test_nodes_where_the_first_alternative_fits_come_first(policy: Policy, count: int) -> None:
+    """As kube-scheduler's score has it, which does not count for a pod whose node is named. The
+    other nodes are fuller, or emptier."""
+    of_slices = [f"s{n}" for n in range(count)]
+    of_sizes = [f"d{n}" for n in range(count)]
+    slices = [*nodes_of("shared", of_slices), *nodes_of("drs", of_sizes)]
+    held = [
+        allocated(f"held-{name}", name, *names("drs", 0), consumed={"size": "1"})
+        for name in of_sizes
+    ]
+    for claims in ([], held):
+        cluster = Cluster(*claims, slices=slices, nodes=[*of_slices, *of_sizes])
+
+        def node_of(*modes: str, within: Cluster = cluster) -> str:
+            asked = alternatives(*modes)
+            return chosen(within.place(pod("p", "c"), asked, policy=policy))[0]
+
+        assert (node_of("shared", "drs"), node_of("drs", "shared")) == ("s", "d")
+    full = [
+        allocated(f"full-{name}", name, *names("shared", 0), consumed={"slices": "5"})
+        for name in of_slices
+    ]
+    cluster = Cluster(*full, slices=slices, nodes=[*of_slices, *of_sizes])
+    assert node_of("shared", "drs", within=cluster) == "d"
+
+
 def test_the_claims_as_they_are_allocated() -> None:
     used = C | {"status": {"conditions": []}}
     cluster = Cluster()
@@ -265,6 +313,23 @@ def test_what_is_refused_whatever_is_free(
 ) -> None:
     with pytest.raises(Refused, match=re.escape(words)):
         Cluster().placer(schedulers={"default-scheduler"}).read(user, claims)
+
+
+BY_MEMORY = claim(
+    "c", [request(cls=CLASS_SHARED)], config=configured(memory="7Gi", isolation="best-effort")
+)
+
+
+def test_what_kube_scheduler_does_not_read_is_refused() -> None:
+    """A claim that was made before the webhook wrote such amounts."""
+    cluster, user = Cluster(slices=SHARED), pod("p", "c")
+    words = (
+        "claim default/c, request gcu: its GcuConfig asks for memory 7168Mi and isolation "
+        "best-effort, and kube-scheduler reads capacity.requests alone; delete the claim"
+    )
+    with pytest.raises(Refused, match=words):
+        cluster.placer(SchedulerPolicy()).read(user, {"c": BY_MEMORY})
+    assert chosen(cluster.place(user, BY_MEMORY)) == "a"
 
 
 def test_a_field_that_is_ignored() -> None:

@@ -86,8 +86,29 @@ CASES: Final = [
     pytest.param(claim(config("gcu/two", slices=2), gcu=ALTERNATIVES), False, id="an alternative"),
     pytest.param(claim(config("gcu", slices=2), gcu=ALTERNATIVES), True, id="all alternatives"),
     pytest.param(claim(config(memory="7Gi")), True, id="memory"),
-    pytest.param(claim(config(cores=20), gcu=TWO), True, id="cores beside an amount"),
+    pytest.param(claim(config(cores=20), gcu=TWO), False, id="cores beside an amount"),
+    pytest.param(
+        claim(config(memory="7Gi", cores=20), gcu={"exactly": shares(None, full=2)}),
+        False,
+        id="memory and cores beside an amount by the full name",
+    ),
     pytest.param(claim(config(isolation="fixed-share")), True, id="isolation"),
+    pytest.param(
+        claim(config("gcu", memory="7Gi"), gcu=ALTERNATIVES), False, id="memory of alternatives"
+    ),
+    pytest.param(
+        claim(
+            config("gcu", memory="7Gi"),
+            gcu={"firstAvailable": [shares(2, "two"), shares(None, "any")]},
+        ),
+        True,
+        id="an alternative without an amount",
+    ),
+    pytest.param(
+        claim(config("gcu", memory="7Gi"), gcu=TWO, other={"exactly": shares(None)}),
+        False,
+        id="memory of another request",
+    ),
     pytest.param(
         claim({"opaque": {"driver": "other.example.com", "parameters": {"slices": 2}}}),
         False,

@@ -34,9 +34,9 @@ from kubectl_gcu.main import PARTIAL, WRONG
 from tests.unit.kubectl_gcu.checks.claims_for_scheduler import claim, config
 from tests.unit.kubectl_gcu.checks.installations import HEALTHY, STATE, event, found_in, lease
 
-BY_MEMORY = {
+PACKED = {
     "metadata": {"name": "parts", "namespace": "team"},
-    "spec": {"spec": claim(config(memory="7Gi"))["spec"]},
+    "spec": {"spec": claim(config(packing={"cards": "spread"}))["spec"]},
 }
 REPORT = event("GcuCardLost", "it is gone", kind="Node", name="a")
 
@@ -164,8 +164,8 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
         "Lease gcu/gcu-dra-controller",
         {"check", "where", "what", "remedy"},
     )
-    code, out, _ = run(Server(of_templates=(BY_MEMORY,)), "--allocator=scheduler")
-    assert (code, "claim template team/parts: kube-scheduler cannot" in out) == (WRONG, True)
+    code, out, _ = run(Server(of_templates=(PACKED,)), "--allocator=scheduler")
+    assert (code, "claim template team/parts: kube-scheduler ignores" in out) == (WRONG, True)
     code, out, errors = run(Server(NODES))
     assert (code, out.count("\n")) == (WRONG, 1)
     assert errors.startswith("warning: you may not list nodes")

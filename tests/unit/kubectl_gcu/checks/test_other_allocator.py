@@ -5,13 +5,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from dra_driver.kube.resources import DEVICE_CLASSES, RESOURCE_CLAIM_TEMPLATES
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.names import RESOURCE_CORE, RESOURCE_MEMORY, RESOURCE_SHARED
 from kubectl_gcu.checks.installation import Installation
 from kubectl_gcu.checks.other_allocator import refused
 from kubectl_gcu.checks.scheduler_policies import of_claim
@@ -23,7 +21,7 @@ from tests.unit.kubectl_gcu.checks.claims_for_scheduler import (
     config,
     shares,
 )
-from tests.unit.kubectl_gcu.checks.installations import HEALTHY, pod, with_pods, with_state
+from tests.unit.kubectl_gcu.checks.installations import HEALTHY, with_state
 
 
 @pytest.mark.parametrize(("made", "is_refused"), [*CASES, *ADMIN_CASES])
@@ -64,49 +62,33 @@ def standing(of: Object, *, owner: str = "", is_allocated: bool = False) -> Obje
     return found
 
 
-def limited(name: str, *, owner: str = "", **limits: str) -> Object:
-    found = pod(name, containers=[{"name": "main", "resources": {"limits": limits}}])
-    if owner:
-        entry = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": owner}
-        found["metadata"]["ownerReferences"] = [entry | {"controller": True}]
-    return found
-
-
-def became(name: str, template_name: str) -> Object:
-    """A pod whose limits became a claim."""
-    reference = {"name": "enflame-limits", "resourceClaimTemplateName": template_name}
-    return pod(name, resourceClaims=[reference])
-
-
 def lines(found: Installation, allocator: str) -> Sequence[str]:
     return [str(each) for each in refused(found, allocator)]
 
 
-UNTRANSLATED = (
-    "kube-scheduler cannot translate memory, isolation of its GcuConfig. Request slices or size by "
-    "capacity.requests."
+AGAIN = (
+    "Delete it after the switch, with its pod if it was made for one, and create it again: a new "
+    "claim gets the same in capacity.requests."
 )
-UNREAD = (
-    "kube-scheduler does not read slices 2 of its GcuConfig. Request the same slices by "
-    "capacity.requests, or leave it out of GcuConfig."
-)
-LIMITS = (
-    "kube-scheduler cannot translate its limits enflame.com/gcu-memory and enflame.com/gcu-core. "
-    "Use enflame.com/drs-gcu or enflame.com/shared-gcu."
-)
+UNREAD = f"kube-scheduler does not read slices of its GcuConfig. {AGAIN}"
 FIELD = (
     "claim team/parts, request gcu: the field derivedAttributes is not supported. Create the claim "
     "again without it; or, to ignore it in the whole cluster, add derivedAttributes to "
     "controller.ignoredClaimFields of the chart."
 )
 TO_SCHEDULER: dict[str, tuple[Installation, list[str]]] = {
-    "a template by memory": (
-        with_templates(template(MEMORY)),
-        [f"claim template team/parts: {UNTRANSLATED}"],
+    "templates whose claims are written": (
+        with_templates(template(MEMORY), template(SLICES)),
+        [],
     ),
-    "slices in GcuConfig alone": (
-        with_templates(template(SLICES)),
-        [f"claim template team/parts: {UNREAD}"],
+    "a template with administrative access to a part": (
+        with_templates(template(claim(gcu={"exactly": shares(2) | {"adminAccess": True}}))),
+        [
+            (
+                "claim template team/parts: request gcu asks for adminAccess, which is for whole "
+                "cards. Request the DeviceClass gcu.enflame.com, or drop adminAccess."
+            )
+        ],
     ),
     "a template made for limits": (
         with_templates(template(MEMORY, **{"gcu.enflame.com/made-for-limits": "true"})),
@@ -128,7 +110,12 @@ TO_SCHEDULER: dict[str, tuple[Installation, list[str]]] = {
     "a mixed claim": (with_templates(template(MIXED)), []),
     "a claim that somebody made": (
         with_state(claims=(standing(MEMORY, is_allocated=True),)),
-        [f"claim team/asks: {UNTRANSLATED}"],
+        [
+            (
+                "claim team/asks: kube-scheduler does not read memory, isolation of its "
+                f"GcuConfig. {AGAIN}"
+            )
+        ],
     ),
     "a claim of a template, allocated": (
         with_state(claims=(standing(MEMORY, owner="user", is_allocated=True),)),
@@ -137,26 +124,6 @@ TO_SCHEDULER: dict[str, tuple[Installation, list[str]]] = {
     "a claim of a template, waiting": (
         with_state(claims=(standing(SLICES, owner="user"),)),
         [f"claim team/asks: {UNREAD}"],
-    ),
-    "limits": (
-        with_pods(
-            limited("one", **{RESOURCE_MEMORY: "6144", RESOURCE_CORE: "20"}),
-            limited("two", **{RESOURCE_SHARED: "2"}),
-            limited("three", **{RESOURCE_CORE: "0"}),
-        ),
-        [f"pod default/one: {LIMITS}"],
-    ),
-    "limits that became a claim": (
-        with_pods(
-            became("one", "enflame-fixed-share-20480m40c"), became("two", "enflame-shared-gcu-2")
-        ),
-        [f"pod default/one: {LIMITS}"],
-    ),
-    "pods of one owner": (
-        with_pods(
-            *(limited(name, owner="web", **{RESOURCE_MEMORY: "6144"}) for name in ("a-1", "a-2"))
-        ),
-        [f"ReplicaSet default/web: {LIMITS}"],
     ),
 }
 
@@ -193,8 +160,3 @@ TO_CONTROLLER: dict[str, tuple[Object, list[str]]] = {
 @pytest.mark.parametrize(("made", "expected"), TO_CONTROLLER.values(), ids=TO_CONTROLLER)
 def test_refused_by_the_controller(made: Object, expected: list[str]) -> None:
     assert lines(with_templates(template(made)), "controller") == expected
-
-
-def test_limits_are_no_matter_to_the_controller() -> None:
-    limits: Any = {RESOURCE_MEMORY: "6144"}
-    assert lines(with_pods(limited("one", **limits)), "controller") == []

@@ -21,8 +21,9 @@ from kubectl_gcu.scheduling.admin_access import NEEDS_FREE_CARD
 from kubectl_gcu.scheduling.explain import explain_pod, pods_of_claim
 from kubectl_gcu.scheduling.explanation import lines
 from tests.unit.controller.allocator.build import CLASSES, allocated, claim, device, pool, request
+from tests.unit.controller.webhook.test_amounts import entry
 from tests.unit.controller.world import node, pod
-from tests.unit.kubectl_gcu.manifests import single, spec
+from tests.unit.kubectl_gcu.manifests import single, spec, template
 from tests.unit.kubectl_gcu.scheduling.test_packing import controller
 from tests.unit.kubectl_gcu.scheduling.test_plan import plan
 from tests.unit.kubectl_gcu.server import NOW, Server
@@ -247,3 +248,26 @@ def test_a_name_that_kube_scheduler_did_not_follow() -> None:
         "  next:   kube-scheduler",
         f"  why:    node b is named for it, and kube-scheduler has not taken it: {REFUSED}",
     ]
+
+
+def by_memory(memory: str) -> Object:
+    """A template for slices that have so much."""
+    found = template("part", request(cls="shared-gcu.enflame.com"))
+    found["spec"]["spec"]["devices"]["config"] = [entry(memory=memory)]
+    return found
+
+
+def test_a_claim_by_memory_is_planned_as_it_is_stored() -> None:
+    of = single(spec(resourceClaimTemplateName="part"))
+    found, _ = plan(by_memory("7Gi"), of, server=cluster())
+    assert found == ["pod default/p: node b: shared-0000-02-00-0 (slices 2)"]
+    [refused], _ = plan(by_memory("50Gi"), of, server=cluster())
+    assert refused.startswith("pod default/p: does not fit: claim default/p-gcu, request gcu asks")
+
+
+def test_a_claim_that_was_not_written_is_not_served() -> None:
+    made = by_memory("7Gi")["spec"]
+    unwritten = claim("old") | {"spec": made["spec"]}
+    server = cluster(pod("q", "old", status=TRIED), claims=[unwritten])
+    found = list(lines(explain_pod(server, "default", "q", now=NOW)))
+    assert "kube-scheduler reads capacity.requests alone; delete the claim" in found[3]

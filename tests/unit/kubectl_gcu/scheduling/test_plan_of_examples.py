@@ -14,7 +14,7 @@ import yaml
 
 from dra_driver.model.devices.device import whole_device
 from dra_driver.model.devices.device_shares import drs_device, shared_device
-from dra_driver.model.names import ALLOCATOR_CONTROLLER, DRIVER, pool_name
+from dra_driver.model.names import ALLOCATOR_CONTROLLER, ALLOCATOR_SCHEDULER, DRIVER, pool_name
 from kubectl_gcu.main import run
 from tests.control_plane.cards import card, table
 
@@ -32,15 +32,16 @@ EXAMPLES: Final = sorted(
 Object = dict[str, Any]
 
 
-@pytest.fixture(scope="module")
-def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=[ALLOCATOR_CONTROLLER, ALLOCATOR_SCHEDULER])
+def state(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The saved state of the cluster."""
     file = tmp_path_factory.mktemp("state") / "state.json"
-    file.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": list(objects())}))
+    items = list(objects(request.param))
+    file.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": items}))
     return file
 
 
-def objects() -> Iterator[Object]:
+def objects(allocator: str) -> Iterator[Object]:
     for path in CHECKOUT.glob("resourceclasses/*.yaml"):
         made = yaml.safe_load(path.read_text(encoding="utf-8"))
         yield {**made, "metadata": {**made["metadata"], "uid": path.stem}}
@@ -54,7 +55,7 @@ def objects() -> Iterator[Object]:
                 "driver": DRIVER,
                 "nodeName": name,
                 "pool": {"name": pool_name(name), "generation": 1, "resourceSliceCount": 1},
-                "devices": list(devices(memory, count)),
+                "devices": list(devices(memory, count, allocator)),
             },
         }
 
@@ -73,12 +74,12 @@ def node(name: str) -> Object:
     }
 
 
-def devices(memory_mib: int, count: int) -> Iterator[Object]:
+def devices(memory_mib: int, count: int, allocator: str) -> Iterator[Object]:
     for bus in range(3, 3 + count):
         each = replace(card(bus), memory_mib=memory_mib)
-        yield whole_device(each, allocator=ALLOCATOR_CONTROLLER, sips=24)
-        yield shared_device(each, 6, allocator=ALLOCATOR_CONTROLLER, sips=24)
-        yield drs_device(each, table(1, 3, 6), allocator=ALLOCATOR_CONTROLLER)
+        yield whole_device(each, allocator=allocator, sips=24)
+        yield shared_device(each, 6, allocator=allocator, sips=24)
+        yield drs_device(each, table(1, 3, 6), allocator=allocator)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
