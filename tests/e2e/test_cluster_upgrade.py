@@ -1,4 +1,4 @@
-"""A cluster without DRA is upgraded to the newest version, its nodes drained, under the same
+"""A cluster without DRA is upgraded to a version with it, its nodes drained, under the same
 release. The older version is the chosen one (``K8S``) if it has no DRA."""
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ pytestmark = [pytest.mark.cluster, pytest.mark.matrix]
 
 _FOLDER = f"/var/lib/kubelet/plugins/{DRIVER}"
 _SCOPE = "--namespace=default"
+# By the version before. etcd reads what its last minor version wrote, no older one: 1.30 has 3.5,
+# 1.34 has 3.6, and 1.37 has 3.7.
+_NEXT = {"1.30.14": "1.34.4"}
 _PODS = {
     "slices": asking("slices", "default", {SHARED: 2}, {SHARED: 1}),
     "instance": asking("instance", "default", {DRS: 3}),
@@ -64,7 +67,8 @@ def test_limits_become_claims(old: OldInstallation, cluster_report: Callable[[st
     old.wait_for_rest()
     journals = journals_of(old)
 
-    driver = Installation(upgraded(old.cluster, DEFAULT_KUBERNETES, cluster_report))
+    after = _NEXT.get(old.cluster.settings.kubernetes, DEFAULT_KUBERNETES)
+    driver = Installation(upgraded(old.cluster, after, cluster_report))
     for node in driver.machines:
         driver.cluster.kubectl("uncordon", node)
     driver.install(report=cluster_report)
