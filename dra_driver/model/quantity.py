@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 from dra_driver.model.errors import InvalidValue
@@ -29,6 +30,8 @@ _QUANTITY: Final = re.compile(
 )
 
 
+# Claims, limits and devices have few different amounts, many times each.
+@lru_cache(4096)
 def parse_quantity(text: str) -> Fraction:
     """The value of a quantity such as ``6``, ``500m``, ``42976Mi`` or ``1e3``, as upstream holds
     it: rounded away from zero to a nano, binary ones within 63 bits.
