@@ -137,7 +137,7 @@ BUDGETS: Final[Mapping[str, float]] = {
     "component": 90,
     "property": 110,
     "chart": 85,
-    "cluster": 1300,
+    "cluster": 900,
 }
 """How long a tier may take with everything built, as a multiple of `reference`, which takes about a
 second. Who adds a test to a tier keeps its budget: by a lower tier, or by sharing what is
