@@ -162,7 +162,7 @@ def test_a_pod_that_ended_while_all_were_listed_holds_nothing(
         cluster.after_list = (
             (lambda: view.drop_pod("uid-a")) if deleted else (lambda: view.put_pod(ended))
         )
-        extender._fence.open_until(extender._fence._clock() + 60, "another term")
+        extender._fence.open_until(extender._fence._clock() + 3600, "another term")
         extender.run_once()
         assert extender._fits(pod("b", {SHARED: 6}), ["n"])
     finally:
