@@ -17,8 +17,8 @@ _Pods = dict[str, dict[Key, None]]
 
 
 class LiftedPods:
-    """The pods that wait for room without a gate, each of which has a place, and those that keep
-    the gate until there is a place for them. One instance, one thread."""
+    """The pods that wait for room without a gate, and those that keep the gate for want of a place.
+    A pod without a gate takes one place. One instance, one thread."""
 
     def __init__(self, places: int) -> None:
         self._places = places

@@ -27,9 +27,9 @@ UsageSet = frozenset[Use]
 
 
 def may_be_together(modes: Collection[str]) -> bool:
-    """Whether one container may have these devices, of each of which `modes` has the mode. The
-    variable ``TOPS_VISIBLE_DEVICES`` is known to name one DRS instance only, so beside an instance
-    there is no other device."""
+    """Whether one container may have devices of these modes together. The variable
+    ``TOPS_VISIBLE_DEVICES`` is known to name one DRS instance only, so beside an instance there is
+    no other device."""
     return len(modes) < 2 or Mode.DRS not in modes
 
 
