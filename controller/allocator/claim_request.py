@@ -37,12 +37,14 @@ _MOST_CONFIGS = 64  # 2 × DeviceConfigMaxSize: the API's limit for an allocatio
 @dataclass(frozen=True, slots=True)
 class ExactRequest:
     """An ``exactly`` request or one subrequest of ``firstAvailable``, whose name is
-    ``request/sub``. `tolerations` are passed on as they are."""
+    ``request/sub``. `tolerations` are passed on as they are. Devices of other drivers serve a
+    request that is `of_others`."""
 
     name: str
     class_name: str
     device_request: DeviceRequest
     tolerations: tuple[Object, ...]
+    of_others: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,11 @@ class Request:
 
     name: str
     alternatives: tuple[ExactRequest, ...]
+
+    @property
+    def of_others(self) -> bool:
+        """Whether devices of other drivers are to serve it."""
+        return any(each.of_others for each in self.alternatives)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +74,8 @@ class ClaimRequest:
         """Equal for claims that ask the same, as those made from one template do."""
         return (
             tuple(
-                (each.name, each.class_name, each.device_request) for each in self.exact_requests()
+                (each.name, each.class_name, each.device_request, each.of_others)
+                for each in self.exact_requests()
             ),
             self.constraints,
         )
@@ -82,12 +90,13 @@ def parse_claim(
     claim: Object,
     classes: Mapping[str, ReadOnlyObject],
     ignored_fields: Collection[str] = frozenset(),
+    others: Collection[str] = frozenset(),
 ) -> ClaimRequest:
     """Read the claim. Raises Refused, naming the form or the field, for what is not supported, and
     InvalidValue for what no API server would have stored. Fields of these names that are not
-    supported are ignored."""
+    supported are ignored. `others` are the names of requests that other drivers serve."""
     check_fields(claim, ignored_fields)
-    return _Parser(ClaimRef.of(claim), claim, classes, ignored_fields).parse()
+    return _Parser(ClaimRef.of(claim), claim, classes, ignored_fields, others).parse()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +105,7 @@ class _Parser:
     claim: Object
     classes: Mapping[str, ReadOnlyObject]
     ignored_fields: Collection[str]
+    others: Collection[str]
 
     def parse(self) -> ClaimRequest:
         devices = self._devices()
@@ -135,8 +145,13 @@ class _Parser:
             *(device_class["spec"].get("selectors") or ()),
             *(entry.get("selectors") or ()),
         ]
-        config = self._config(name, class_name)
-        capacity = self._capacity(name, entry, config)
+        of_others = name in self.others
+        config = RequestConfig() if of_others else self._config(name, class_name)
+        capacity = (
+            (entry.get("capacity") or {}).get("requests") or {}  # kube-scheduler compares the names
+            if of_others
+            else self._capacity(name, entry, config)
+        )
         if config.measures is not None and class_name == CLASS_WHOLE:
             raise Refused(
                 f"claim {self.ref}, request {name}: its GcuConfig asks for "
@@ -164,6 +179,7 @@ class _Parser:
                 measures=config.measures,
             ),
             tolerations=tolerations,
+            of_others=of_others,
         )
 
     def _config(self, request: str, class_name: str) -> RequestConfig:

@@ -12,7 +12,7 @@ from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key, uid_of
 from controller.nominate.limits_claim import is_made, uid_to_be_made
 from controller.write.node_hint import NodeHint
-from dra_driver.model.claims.claim import Object, allocation, results
+from dra_driver.model.claims.claim import Object, all_results, allocation
 
 _WINDOW: Final = 200  # names
 _GATED: Final = "SchedulingGated"
@@ -157,8 +157,9 @@ class Nominations:
             self._cache.forget(expected.claim)
 
 
-def _devices(claim: Object) -> set[tuple[str, str]]:
-    return {(result.pool, result.device) for result in results(claim)}
+def _devices(claim: Object) -> set[tuple[str, str, str]]:
+    """Those of other drivers count, too."""
+    return {(result.driver, result.pool, result.device) for result in all_results(claim)}
 
 
 def is_judged(pod: Object) -> bool:

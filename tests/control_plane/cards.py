@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from dra_driver.model.card import Card, Ecc
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.device import whole_device
@@ -11,7 +13,7 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import Profile, ProfileTable
 
 
-def card(bus: int) -> Card:
+def card(bus: int, root: str = "pci0000:00") -> Card:
     return Card(
         address=PciAddress(0, bus, 0, 0),
         index=0,
@@ -23,7 +25,7 @@ def card(bus: int) -> Card:
         ecc=Ecc(current=True, pending=True),
         virtualization=None,
         numa_node=0,
-        pcie_root="pci0000:00",
+        pcie_root=root,
         pcie_bridges=("0000:00:01.0", "0000:02:00.0", "0000:03:00.0"),
         nodes=(),
     )
@@ -34,11 +36,16 @@ def table(*sizes: int) -> ProfileTable:
     return ProfileTable.of(Profile(f"{n}g.{7 * n}gb", n, 12 // n, 7000 * n, 4 * n) for n in sizes)
 
 
-def in_all_modes(*buses: int, allocator: str = ALLOCATOR_CONTROLLER) -> list[Object]:
-    """The devices of these cards: whole, six slices, instances of 1, 3 and 6."""
+def in_all_modes(
+    *buses: int,
+    allocator: str = ALLOCATOR_CONTROLLER,
+    root: Callable[[int], str] = lambda _: "pci0000:00",
+) -> list[Object]:
+    """The devices of these cards: whole, six slices, instances of 1, 3 and 6. `root` is the PCIe
+    root of a bus."""
     return [
         device
-        for each in map(card, buses)
+        for each in (card(bus, root(bus)) for bus in buses)
         for device in (
             whole_device(each, allocator=allocator, sips=24),
             shared_device(each, 6, allocator=allocator, sips=24),
