@@ -202,7 +202,7 @@ class _Decision:
 
     def _exact_matching(self) -> MatchingCards | None:
         """The matching cards of the only request if their signatures decide; None if not."""
-        if len(self._wanted) != 1 or len(self._wanted[0].requests) != 1:
+        if self._asks_others or len(self._wanted) != 1 or len(self._wanted[0].requests) != 1:
             return None
         exact, *others = self._wanted[0].requests[0].alternatives
         count = exact.device_request.count

@@ -100,7 +100,12 @@ def diagnose_nodes(
     """What `diagnose` says about each of the nodes alone, with all nodes about which it says that.
     Of a node without devices it is the problem of its pool."""
     parts = [nodes & state.fleet.all_nodes]
-    device_requests = [exact.device_request for each in wanted for exact in each.exact_requests()]
+    device_requests = [
+        exact.device_request
+        for each in wanted
+        for exact in each.exact_requests()
+        if not exact.of_others
+    ]
     for device_request in dict.fromkeys(device_requests):
         by_words = state.index(CardsByWords, device_request)
         if any(map(state.fleet.nodes_with, by_words.own)):

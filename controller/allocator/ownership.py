@@ -122,6 +122,8 @@ def _serves(exactly: Mapping[str, Any], state: State) -> bool:
 def _selects_any(expressions: tuple[str, ...], state: State) -> bool:
     """Whether any published device satisfies all of the expressions. Raises AllowanceSpent."""
     selectors, fleet = state.selectors, state.fleet
+    if selectors.excludes(expressions, DRIVER):
+        return False
     for kind in dict.fromkeys(kind for card in fleet.with_cards for kind in card.kinds):
         selectors.allowance.check()
         own = reads_own(expressions, [kind], selectors)

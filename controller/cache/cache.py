@@ -35,7 +35,14 @@ from dra_driver.kube.resources import (
     RESOURCE_SLICES,
     Resource,
 )
-from dra_driver.model.claims.claim import Object, ReadOnlyObject, claim_names, is_in_use
+from dra_driver.model.claims.claim import (
+    Object,
+    ReadOnlyObject,
+    all_results,
+    claim_names,
+    is_in_use,
+)
+from dra_driver.model.names import DRIVER
 from dra_driver.selector.selector import Selectors
 
 
@@ -281,6 +288,16 @@ class ClusterCache:
     def state(self) -> State:
         """What the allocator decides on: one object, which changes with the cluster."""
         return self._state
+
+    def nodes_of_devices(self, claim: Object) -> set[str]:
+        """The nodes of the devices that the claim has; of other drivers', those that are known."""
+        nodes: set[str] = set()
+        for each in all_results(claim):
+            if each.driver == DRIVER:
+                nodes.update(filter(None, [self._inventory.node_of(each.pool)]))
+            else:
+                nodes.update(self._others.nodes_of((each.driver, each.pool)))
+        return nodes
 
     def get(self, key: Key) -> Object | None:
         """The object that the key names."""

@@ -122,7 +122,7 @@ class Placer:
     def reasons(self, asked: PodClaims, nodes: NodeSet) -> dict[str, str]:
         """By node, why it has no devices for the claims; nodes of a kind share one text."""
         state, reasons = self._cluster.state(), dict[str, str]()
-        for alike, reason in diagnose_nodes(state, asked.wanted, nodes):
+        for alike, reason in diagnose_nodes(state, asked.together, nodes):
             reasons |= dict.fromkeys(state.numbers.names(alike), reason)
         return reasons
 

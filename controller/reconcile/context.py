@@ -10,7 +10,6 @@ from controller.queue.scheduling_queue import SchedulingQueue
 from controller.reconcile.reporter import Reporter
 from controller.settings import ControllerSettings
 from controller.write.dispatcher import WriteDispatcher
-from dra_driver.model.claims.claim import Object, all_results, results
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +28,3 @@ class Context:
         completes it."""
         inventory = self.cache.state().inventory
         return {node for pool in pools if (node := inventory.node_of(pool)) is not None}
-
-    def nodes_of_devices(self, claim: Object) -> set[str]:
-        """The nodes of the devices that the claim has; of other drivers', those that are known."""
-        others = self.cache.state().others.inventory
-        nodes = self.nodes_of(each.pool for each in results(claim))
-        for each in all_results(claim):
-            nodes.update(others.nodes_of((each.driver, each.pool)))
-        return nodes

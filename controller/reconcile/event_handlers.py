@@ -99,7 +99,7 @@ class EventHandlers:
         was_allocated = old is not None and allocation(old) is not None
         is_allocated = new is not None and allocation(new) is not None
         if old is not None and was_allocated and not is_allocated:
-            self._queue.on_nodes_changed(self._context.nodes_of_devices(old))
+            self._queue.on_nodes_changed(self._cache.nodes_of_devices(old))
         yield Key.of_claim(claim)
         # Thousands of pods may name a claim whose annotations change.
         if old is None or new is None or _read_by_pods(old) != _read_by_pods(new):

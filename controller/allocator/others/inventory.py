@@ -25,8 +25,8 @@ PoolId = tuple[str, str]
 
 Isolate = Callable[[ReadOnlyObject], AbstractContextManager[object]]
 
-_MOST_NODES: Final = 256  # whose devices stay read: some 20 KiB for eight devices
-_MOST_REQUESTS: Final = 64  # whose devices are remembered for a node
+_MOST_READ: Final = 512  # drivers on a node whose devices stay read: some 20 KiB for eight devices
+_MOST_REQUESTS: Final = 64  # whose devices are remembered for each
 _SEVERAL_NODES: Final = ""  # in place of a node's name
 _READ: Final = frozenset(
     {
@@ -80,19 +80,24 @@ class _Pool:
         return len(newest) == wanted and len(self.nodes) == 1
 
 
+_Selected = tuple[tuple[Device, ...], tuple[Device, ...]]
+"""Those that kube-scheduler takes first, and those of pools with binding conditions, which it takes
+last (sortPoolsByID, 1.37.2); each in the order of pools, slices and lists."""
+
+
 @dataclass(slots=True, eq=False)
 class _Devices:
-    """In the order in which kube-scheduler takes them. Whether one of the `doubtful` ones can be
-    had is not known. If they are not `complete`, there are more, or others. `selected` has those
-    that requests select; None if one of them is doubtful."""
+    """Of one driver on a node. Whether one of the `doubtful` ones can be had is not known. If they
+    are not `complete`, there are more, or others. `selected` has those that requests select; None
+    if one of them is doubtful."""
 
-    devices: tuple[Device, ...]
+    devices: _Selected
     doubtful: tuple[Device, ...]
     complete: bool
-    selected: dict[DeviceRequest, tuple[Device, ...] | None] = field(default_factory=dict)
+    selected: dict[DeviceRequest, _Selected | None] = field(default_factory=dict)
 
-    def select(self, device_request: DeviceRequest, selectors: Selectors) -> tuple[Device, ...]:
-        """As `OtherInventory.select`."""
+    def select(self, device_request: DeviceRequest, selectors: Selectors) -> _Selected:
+        """Raises DevicesUnknown and AllowanceSpent."""
         if device_request not in self.selected:
             if len(self.selected) >= _MOST_REQUESTS:
                 self.selected.clear()
@@ -102,17 +107,16 @@ class _Devices:
             raise DevicesUnknown
         return found
 
-    def _select(
-        self, device_request: DeviceRequest, selectors: Selectors
-    ) -> tuple[Device, ...] | None:
+    def _select(self, device_request: DeviceRequest, selectors: Selectors) -> _Selected | None:
+        first, last = self.devices
         try:
-            found, doubtful = (
-                tuple(each for each in devices if _selects(device_request, each, selectors))
-                for devices in (self.devices, self.doubtful)
+            first, last, doubtful = (
+                tuple([each for each in devices if _selects(device_request, each, selectors)])
+                for devices in (first, last, self.doubtful)
             )
         except InvalidValue:  # kube-scheduler ends the pod's attempt
             return None
-        return None if doubtful else found
+        return None if doubtful else (first, last)
 
 
 class OtherInventory:
@@ -126,7 +130,7 @@ class OtherInventory:
         self._pools: defaultdict[PoolId, _Pool] = defaultdict(_Pool)
         self._by_node: defaultdict[str, set[PoolId]] = defaultdict(set)
         self._rules: dict[str, Object] = {}
-        self._read: OrderedDict[str, _Devices] = OrderedDict()  # last used at the end
+        self._read: OrderedDict[tuple[str, str], _Devices] = OrderedDict()  # by node and driver
         self._watchers: list[set[str]] = []
 
     def put(self, each: ReadOnlyObject) -> None:
@@ -142,7 +146,8 @@ class OtherInventory:
         self._rules.pop(name, None)
         if rule is not None:
             self._rules[name] = rule
-        self._forget(self._by_node)
+        self._read.clear()
+        self._tell(self._by_node)
 
     def watch(self) -> set[str]:
         """From now on, the names of nodes whose devices change are put into the set."""
@@ -156,12 +161,18 @@ class OtherInventory:
 
     def select(
         self, node: str, device_request: DeviceRequest, selectors: Selectors
-    ) -> tuple[Device, ...]:
+    ) -> list[Device]:
         """The devices of the node that are large enough for the request, whatever is allocated of
         them, in the order in which kube-scheduler takes them. Raises DevicesUnknown and
         AllowanceSpent."""
-        self._devices(_SEVERAL_NODES).select(device_request, selectors)
-        return self._devices(node).select(device_request, selectors)
+        first, last = list[Device](), list[Device]()
+        for place in (_SEVERAL_NODES, node):
+            for driver in sorted({driver for driver, _ in self._by_node.get(place, ())}):
+                if not selectors.excludes(device_request.selectors, driver):
+                    of_driver = self._devices(place, driver).select(device_request, selectors)
+                    first += of_driver[0]
+                    last += of_driver[1]
+        return [*first, *last]
 
     def _replace(self, each: ReadOnlyObject, new: ReadOnlyObject | None) -> None:
         pool_id = each["spec"]["driver"], each["spec"]["pool"]["name"]
@@ -178,29 +189,33 @@ class OtherInventory:
             del self._pools[pool_id]
         if old is None or new is None or old["spec"] != new["spec"]:
             # The only node of a pool may have been one of several before.
-            self._forget(changed | pool.nodes.keys() if len(pool.nodes) == 1 else changed)
+            only = pool.nodes.keys() if len(pool.nodes) == 1 else set[str]()
+            for node in changed | only:
+                self._read.pop((node, pool_id[0]), None)
+            self._tell(changed | only)
 
-    def _forget(self, nodes: Iterable[str]) -> None:
-        """Their devices have changed."""
+    def _tell(self, nodes: Iterable[str]) -> None:
+        """Devices have changed there."""
         names = set(nodes)
-        for name in names:
-            self._read.pop(name, None)
         if _SEVERAL_NODES in names:
             names = self._by_node.keys() - {_SEVERAL_NODES}
         for watcher in self._watchers:
             watcher.update(names)
 
-    def _devices(self, node: str) -> _Devices:
-        found = self._read.pop(node, None) or self._read_node(node)
-        self._read[node] = found
-        while len(self._read) > _MOST_NODES:
+    def _devices(self, node: str, driver: str) -> _Devices:
+        key = node, driver
+        found = self._read.pop(key, None) or self._read_devices(node, driver)
+        self._read[key] = found
+        while len(self._read) > _MOST_READ:
             self._read.popitem(last=False)
         return found
 
-    def _read_node(self, node: str) -> _Devices:
+    def _read_devices(self, node: str, driver: str) -> _Devices:
         first, last, doubtful = list[Device](), list[Device](), list[Device]()
         complete = True
-        for pool_id in sorted(self._by_node.get(node, ())):
+        for pool_id in sorted(self._by_node[node]):
+            if pool_id[0] != driver:
+                continue
             pool, devices = self._pools[pool_id], None
             slices = pool.newest()
             with self._isolate(slices[0]), suppress(InvalidValue):
@@ -210,12 +225,11 @@ class OtherInventory:
                 complete = False
             elif node == _SEVERAL_NODES or not _are_understood(entries):
                 doubtful += devices
-            # kube-scheduler takes pools with binding conditions last (sortPoolsByID, 1.37.2).
             elif any(device.kind.conditions for device in devices):
                 last += devices
             else:
                 first += devices
-        return _Devices((*first, *last), tuple(doubtful), complete)
+        return _Devices((tuple(first), tuple(last)), tuple(doubtful), complete)
 
     def _parsed(self, pool_id: PoolId, entries: Iterable[Mapping[str, Any]]) -> list[Device]:
         """Raises InvalidValue."""

@@ -18,6 +18,7 @@ from tests.control_plane.cards import in_all_modes
 from tests.control_plane.interfaces import (
     CPU,
     NET,
+    PCIE_ROOT,
     card_and_interface,
     device_class,
     interface,
@@ -152,6 +153,21 @@ def test_another_interface_than_foreseen_counts_as_it_is(stage: Stage, nominate:
     keeps_gate(stage, "third")
     stage.refuse("first")
     assert named(stage, "third") == node
+
+
+def test_another_interface_beside_the_foreseen_card(stage: Stage, nominate: Nominate) -> None:
+    """The next pod that was named gets the other one."""
+    node = stage.add_node(cards(0, 1, 2))
+    publish(stage, node, 0, 1)
+    nominate()
+    for name in ("first", "second"):
+        start(stage, name)
+        assert named(stage, name) == node
+    schedule(stage, "first", node, 0, 1)
+    anywhere = {"matchAttribute": PCIE_ROOT, "requests": ["gcu"]}
+    stage.add_made_claim(card_and_interface("third", stage.namespace, constraint=anywhere))
+    stage.add_pod("third", "third", schedulingGates=GATES)
+    keeps_gate(stage, "third")
 
 
 @pytest.mark.parametrize(

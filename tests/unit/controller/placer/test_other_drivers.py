@@ -207,11 +207,18 @@ TOGETHER: Final = "not on one node with what is asked of other drivers (c/net)"
             id="enough left",
         ),
         pytest.param(
-            [other_slice("a", [interface(0)]), other_slice("b", [interface(0), interface(1)])],
-            [held("b", "pci-0000-01-00-1")],
+            [other_slice("a", [interface(0), interface(1)]), FREE_ON_B],
+            [held("a", "pci-0000-01-00-1")],
             asking(request(NET, allocationMode="All")),
-            "a pci-0000-00-00-1",
+            "b pci-0000-00-00-1",
             id="all of a node",
+        ),
+        pytest.param(
+            [other_slice("a", [], CPU, count=2), FREE_ON_B],
+            [],
+            asking(),
+            "b pci-0000-00-00-1",
+            id="a third driver's pool is incomplete",
         ),
         pytest.param(
             [other_slice("a", [interface(0)] * 2), FREE_ON_B],
@@ -343,10 +350,50 @@ def test_many_devices_of_others_do_not_stop_the_search() -> None:
     assert Cluster(other_slice("a", several)).named(asked) == "a"
 
 
+@pytest.mark.parametrize("last", [4, 5])
+def test_shared_devices_with_different_use_are_tried_both(last: int) -> None:
+    """Four of the first and seven of the second one are left."""
+    devices = [shared(0, "10"), shared(1, "10")]
+    taken = [
+        held(
+            "a", f"pci-0000-{bus:02x}-00-1", shareID=f"{bus}", consumedCapacity={"bandwidth": used}
+        )
+        | {"metadata": {"name": f"held-{bus}", "namespace": "other"}}
+        for bus, used in enumerate(("6", "3"))
+    ]
+    asked = asking(
+        *(
+            request(NET, capacity={"requests": {"bandwidth": str(amount)}}) | {"name": f"net-{n}"}
+            for n, amount in enumerate((3, 4, last))
+        ),
+        constraint=SAME_ROOT | {"requests": ["gcu"]},
+    )
+    named = Cluster(other_slice("a", devices), claims=taken).named(asked)
+    second, first = "pci-0000-01-00-1", "pci-0000-00-00-1"
+    if last == 4:
+        assert named == f"a {second} {first} {second}"
+    else:
+        assert "not on one node with what is asked of other drivers" in named
+
+
+def test_without_a_card_others_are_not_to_blame() -> None:
+    cards = [
+        with_device(
+            claim(name, "other"),
+            f"{DRIVER}/{name}",
+            *(f"whole-0000-{bus:02x}-00-0" for bus in (0, 1)),
+            driver=DRIVER,
+        )
+        for name in "ab"
+    ]
+    assert Cluster(claims=cards).named(asking()).startswith("4 cards: 4 held; 1 requested")
+    assert "other drivers" not in Cluster(claims=cards).named(asking())
+
+
 def test_configuration_of_ours_is_not_for_others() -> None:
     """It names no request, and so holds for all requests of ours."""
     asked = asking()
-    parameters = {"apiVersion": "gcu.enflame.com/v1alpha1", "kind": "GcuConfig", "slices": 2}
+    parameters = {"apiVersion": "gcu.enflame.com/v1alpha1", "kind": "GcuConfig", "memory": "9Gi"}
     devices = asked["spec"]["devices"]
     devices["config"] = [{"opaque": {"driver": DRIVER, "parameters": parameters}}]
     devices["requests"][0]["exactly"]["deviceClassName"] = "shared-gcu.enflame.com"
