@@ -121,7 +121,7 @@ def new_worker(
     packing = SchedulerPolicy if by_scheduler else Policy
     policy = packing(settings.pack_nodes, settings.pack_cards)
     node_filter = NodeFilter(cache, state.numbers, selectors.allowance)
-    guard = StarvationGuard(state, patience=settings.fairness_patience)
+    guard = StarvationGuard(state, patience=settings.fairness_patience, policy=policy)
     queue = SchedulingQueue(
         cache,
         state.numbers,

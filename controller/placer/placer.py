@@ -111,13 +111,13 @@ class Placer:
         """The nodes on which the pod may run, and that each have devices for all claims that are
         wanted. Raises AllowanceSpent."""
         nodes = self._nodes.feasible_nodes(asked.pod, asked.selectors, _NONE).feasible
-        return feasible(self._cluster.state(), asked.wanted, nodes, policy=self._policy)
+        return feasible(self._cluster.state(), asked.together, nodes, policy=self._policy)
 
     def rank(self, asked: PodClaims) -> list[str]:
         """The same nodes, the best first. Raises AllowanceSpent."""
         nodes = self._nodes.feasible_nodes(asked.pod, asked.selectors, _NONE).feasible
         state, peers = self._cluster.state(), self._peers(asked)
-        return rank(state, asked.wanted, nodes, policy=self._policy, peers=peers)
+        return rank(state, asked.together, nodes, policy=self._policy, peers=peers)
 
     def reasons(self, asked: PodClaims, nodes: NodeSet) -> dict[str, str]:
         """By node, why it has no devices for the claims; nodes of a kind share one text."""

@@ -31,7 +31,7 @@ from tests.control_plane.objects import claim
 
 cards = partial(in_all_modes, allocator=ALLOCATOR_SCHEDULER, root=root_of)
 GATES = [{"name": SCHEDULING_GATE}]
-Nominate = Callable[[], Replica]
+Nominate = Callable[..., Replica]
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def nominate(stage: Stage, start_controller: Start) -> Nominate:
     """Starts a controller that names nodes, and lifts no pod that has no room."""
     for driver in (NET, CPU):
         stage.api.put(DEVICE_CLASSES, device_class(driver))
-    return lambda: start_controller("replica-0", allocator="scheduler", nomination_waiting=0)
+    return partial(start_controller, "replica-0", allocator="scheduler", nomination_waiting=0)
 
 
 def publish(stage: Stage, node: str, *buses: int) -> None:
@@ -206,6 +206,36 @@ def test_claims_of_three_drivers(stage: Stage, nominate: Nominate) -> None:
         stage.add_made_claim(made)
     stage.add_pod("user", "gcu", "net", "cpu", schedulingGates=GATES)
     assert named(stage, "user") == node
+
+
+def test_a_node_is_kept_for_a_pod_that_waits_long(stage: Stage, nominate: Nominate) -> None:
+    """It needs both cards and an interface; what is freed of the cards is kept for it."""
+    node = stage.add_node(cards(0, 1))
+    publish(stage, node, 0)
+    nominate(fairness_patience=0.3)
+    for number, name in enumerate(("small-0", "small-1")):
+        stage.start(name, schedulingGates=GATES)
+        assert named(stage, name) == node
+        result = {
+            "request": "gcu",
+            "driver": DRIVER,
+            "pool": f"{DRIVER}/{node}",
+            "device": f"whole-0000-{number:02x}-00-0",
+        }
+        stage.allocate(name, {"devices": {"results": [result]}}, name)
+        stage.bind_to(name, node)
+    large = card_and_interface("large", stage.namespace)
+    large["spec"]["devices"]["requests"][0]["exactly"]["count"] = 2
+    stage.add_made_claim(large)
+    stage.add_pod("large", "large", schedulingGates=GATES)
+    stage.wait_for_event("large", "2 cards: 2 held")
+    stage.stays(lambda: bool(stage.gates("large")), 0.4, "waiting")
+    stage.start("small-2", schedulingGates=GATES)
+    stage.wait_for_event("small-2", f"{stage.namespace}/large")
+    stage.end("small-0")
+    stage.stays(lambda: bool(stage.gates("small-2")), 0.3, "one card kept")
+    stage.end("small-1")
+    assert named(stage, "large") == node
 
 
 def test_slices_of_others_are_read_once_they_are_needed(stage: Stage, nominate: Nominate) -> None:
