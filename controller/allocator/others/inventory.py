@@ -143,11 +143,12 @@ class OtherInventory:
 
     def set_rule(self, name: str, rule: Object | None) -> None:
         """The DeviceTaintRule of that name is new or has changed; None if it is deleted."""
-        self._rules.pop(name, None)
+        old = self._rules.pop(name, None)
         if rule is not None:
             self._rules[name] = rule
-        self._read.clear()
-        self._tell(self._by_node)
+        if old is None or rule is None or old["spec"] != rule["spec"]:
+            self._read.clear()
+            self._tell(self._by_node)
 
     def watch(self) -> set[str]:
         """From now on, the names of nodes whose devices change are put into the set."""

@@ -14,6 +14,7 @@ from dra_driver.model.claims.claim import Object
 from dra_driver.model.claims.packing import PackingChoice
 from dra_driver.selector.selector import Selectors
 from tests.control_plane.interfaces import CPU, NET, RDMA, interface, other_slice, processor
+from tests.unit.controller.allocator.build import taint_rule
 
 SELECTORS: Final = Selectors()
 UNKNOWN: Final = "unknown"
@@ -126,6 +127,10 @@ def test_watchers_hear_of_nodes() -> None:
     assert heard() == set()
     found.put(other_slice("far", [interface(9)], allNodes=True))
     assert heard() == {"a", "b"}
+    rule = taint_rule("r", {"driver": NET}, {"key": "down", "effect": "NoSchedule"})
+    for expected in ({"a", "b"}, set()):
+        found.set_rule("r", rule)
+        assert heard() == expected
     found.set_rule("r", None)
     assert heard() == {"a", "b"}
     found.remove(first)
