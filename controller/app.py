@@ -17,7 +17,7 @@ from controller.allocating.committer import AllocationCommitter
 from controller.allocating.fence_previous_leader import PreviousLeaderFence
 from controller.allocating.reconciler import Reconciler
 from controller.allocator.packing.policy import Policy, SchedulerPolicy
-from controller.cache.cache import WATCHED, ClusterCache
+from controller.cache.cache import OTHER_SLICES, WATCHED, ClusterCache
 from controller.cache.published_kinds import PublishedKinds
 from controller.filter.node_filter import NodeFilter
 from controller.housekeeping import Housekeeping
@@ -76,8 +76,8 @@ from dra_driver.telemetry.program import Deadline
 _EVENT_LIMITS = EventLimits(burst=1, spacing=30.0)
 # Other claim templates than ours are not watched.
 _LABELS = {RESOURCE_CLAIM_TEMPLATES: f"{LABEL_MADE_FOR_LIMITS}=true"}
-# The server leaves out the slices of other drivers, which may be many.
-_FIELDS = {RESOURCE_SLICES: f"spec.driver={DRIVER}"}
+# The slices of other drivers may be many: few clusters need them.
+_FIELDS = {RESOURCE_SLICES: f"spec.driver={DRIVER}", OTHER_SLICES: f"spec.driver!={DRIVER}"}
 # Kinds that the server may not serve, by the versions that can be read.
 _VERSIONS = {
     DEVICE_TAINT_RULES: (DEVICE_TAINT_RULES, DEVICE_TAINT_RULES_V1BETA2),
@@ -107,10 +107,12 @@ def new_worker(
     now: Callable[[], datetime],
     draw: Callable[[], float],
     on_names_stopped: Callable[[], object] = lambda: None,
+    follow_others: Callable[[], object] = lambda: None,
 ) -> tuple[Worker, Context]:
     """The deciding thread, not started, and what its parts share. Has no effects. `pool` executes
     the writes; `clock` returns seconds, `now` the time of day, `draw` random numbers in [0, 1).
-    `on_names_stopped` is called when kube-scheduler has followed too few names of nodes."""
+    `on_names_stopped` is called when kube-scheduler has followed too few names of nodes,
+    `follow_others` while slices of other drivers are needed and not known."""
     reporter = Reporter(recorder, registry)
     faults = FaultIsolator(reporter)
     namespaces = Namespaces()
@@ -121,7 +123,7 @@ def new_worker(
     packing = SchedulerPolicy if by_scheduler else Policy
     policy = packing(settings.pack_nodes, settings.pack_cards)
     node_filter = NodeFilter(cache, state.numbers, selectors.allowance)
-    guard = StarvationGuard(state, patience=settings.fairness_patience)
+    guard = StarvationGuard(state, patience=settings.fairness_patience, policy=policy)
     queue = SchedulingQueue(
         cache,
         state.numbers,
@@ -144,7 +146,14 @@ def new_worker(
     )
     line = WaitingLine(context, guard)
     nominator = (
-        Nominator(context, placer, line, NominationMetrics(registry), on_names_stopped)
+        Nominator(
+            context,
+            placer,
+            line,
+            NominationMetrics(registry),
+            on_names_stopped=on_names_stopped,
+            follow_others=follow_others,
+        )
         if settings.names_nodes
         else None
     )
@@ -215,6 +224,7 @@ class Controller:
             now=now,
             draw=random.random,
             on_names_stopped=lambda: pool.submit(report_names_stopped, self._recorder, own_pod),
+            follow_others=self._follow_others,
         )
         self._dispatcher = context.dispatcher
         self._elector = LeaderElector(
@@ -255,6 +265,7 @@ class Controller:
         """What amounts of claims are written by, for any thread."""
         known = decoders()
         self._reflectors = [self._reflector(api, each, known) for each in WATCHED]
+        self._other_slices = self._reflector(api, OTHER_SLICES, known)
 
     def _reflector(
         self, api: Api, resource: Resource, known: Mapping[Resource, Decoder]
@@ -290,6 +301,12 @@ class Controller:
             streamed=True,
             on_restored=self._on_restored,
         )
+
+    def _follow_others(self) -> None:
+        """Called by the deciding thread alone."""
+        if self._other_slices not in self._reflectors:
+            self._other_slices.start()
+            self._reflectors = [*self._reflectors, self._other_slices]
 
     def _on_restored(self) -> None:
         self._fence.close()  # decisions on caches from before the restore are not written

@@ -30,7 +30,7 @@ ATTRIBUTES: Final = {
         "eight, the first seven and the nearest switch; absent if there is none"
     ),
     names.ATTR_PCI_BUS_ID: "the card's PCI address, as other drivers have it",
-    names.ATTR_PCIE_ROOT: "the PCIe root complex; absent if unknown",
+    names.ATTR_PCIE_ROOT: "the PCIe root complex, as other drivers publish it; absent if unknown",
     names.ATTR_NUMA_NODE: "absent if unknown",
 }
 

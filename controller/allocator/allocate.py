@@ -19,6 +19,7 @@ from controller.allocator.nodes.matching import COMPARED, CardQuery, MatchingCar
 from controller.allocator.nodes.node_info import NodeInfo
 from controller.allocator.nodes.node_set import NodeSet, numbers
 from controller.allocator.order import Order, Score
+from controller.allocator.others.inventory import DevicesUnknown
 from controller.allocator.packing.policy import BINPACK, Policy
 from controller.allocator.results import DeviceAssignments
 from controller.allocator.search import NodeSearch
@@ -38,12 +39,14 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class FitError:
-    """Nothing was allocated. If the search was `stopped`, that says on how many nodes."""
+    """Nothing was allocated. If the search was `stopped`, that says on how many nodes. Whether
+    `unknown` nodes have the devices that other drivers are to give is not known."""
 
     state: State
     wanted: Sequence[ClaimRequest]
     nodes: NodeSet
     stopped: str
+    unknown: NodeSet = 0
 
     def explain(self) -> str:
         """Why, for people. It takes longer than the decision, so it is called only if somebody
@@ -78,7 +81,7 @@ def allocate(
             search = decision.search(node, peers)
             if isinstance(search, NodeSearch):
                 return Allocation(node.name, search.assignments())
-    return FitError(state, wanted, nodes, decision.stopped_on(nodes))
+    return FitError(state, wanted, nodes, decision.stopped_on(nodes), decision.unknown & nodes)
 
 
 def rank(
@@ -104,10 +107,12 @@ def feasible(
 def can_serve(
     state: State, wanted: Sequence[ClaimRequest], nodes: NodeSet, *, policy: Policy = BINPACK
 ) -> bool:
-    """Whether `allocate` finds devices for all of `wanted` on one of `nodes`. Also true if the
-    search is stopped on one of them."""
+    """Whether `allocate` finds devices for all of `wanted` on one of `nodes`. Also true if that is
+    not known of one of them: the search is stopped, or devices of other drivers are not known."""
     decision = _Decision(state, wanted, policy)
-    return any(True for _ in decision.ordered(nodes)) or bool(decision.stopped_on(nodes))
+    return any(True for _ in decision.ordered(nodes)) or bool(
+        decision.stopped_on(nodes) or decision.unknown & nodes
+    )
 
 
 class _Decision:
@@ -128,6 +133,9 @@ class _Decision:
         self._policy = policy.for_claims(wanted)
         self._budget = Budget(steps, state.selectors.allowance)
         self._stopped: NodeSet = 0
+        self.unknown: NodeSet = 0
+        """Nodes where devices of other drivers are not known."""
+        self._asks_others = any(each.of_others for claim in wanted for each in claim.requests)
         self._exact = self._exact_matching()
 
     def stopped_on(self, nodes: NodeSet) -> str:
@@ -178,12 +186,23 @@ class _Decision:
         try:
             return search if search.run() else NoScore.FAILED
         except SearchLimitReached:
-            self._stopped |= 1 << node.number
-            return NoScore.STOPPED
+            return self._stop(node.number)
+        except DevicesUnknown:
+            self.unknown |= 1 << node.number
+            return NoScore.UNKNOWN
+
+    def _stop(self, number: int) -> NoScore:
+        """The node with that number was not searched to its end. No pod waits because there are so
+        many devices of other drivers."""
+        if self._asks_others:
+            self.unknown |= 1 << number
+            return NoScore.UNKNOWN
+        self._stopped |= 1 << number
+        return NoScore.STOPPED
 
     def _exact_matching(self) -> MatchingCards | None:
         """The matching cards of the only request if their signatures decide; None if not."""
-        if len(self._wanted) != 1 or len(self._wanted[0].requests) != 1:
+        if self._asks_others or len(self._wanted) != 1 or len(self._wanted[0].requests) != 1:
             return None
         exact, *others = self._wanted[0].requests[0].alternatives
         count = exact.device_request.count
@@ -205,12 +224,13 @@ class _Decision:
     def _searched(self, nodes: NodeSet) -> Iterator[NodeInfo]:
         """By searches, a few at a time: of those that serve the claims, the best first."""
         known = self._state.searched((tuple(each.shape for each in self._wanted), self._policy))
-        self._stopped = known.stopped
+        self._stopped, self.unknown = known.stopped, known.unknown
+        tried = known.failed | known.stopped | known.unknown
         levels = self._fleet.levels(self._policy.for_nodes)
         for part in self._parts(nodes):
             scored = (
                 (score, number)
-                for level in levels.walk(part & ~known.failed & ~known.stopped)
+                for level in levels.walk(part & ~tried)
                 for number in numbers(level)
                 if not isinstance(score := self._score(known, number), NoScore)
             )
@@ -223,8 +243,8 @@ class _Decision:
         score: Score | NoScore | None = known.scores.get(number)
         if score is not None:
             return score
-        if self._stopped and not self._budget.left:
-            return NoScore.STOPPED
+        if (self._stopped or self.unknown) and not self._budget.left:
+            return self._stop(number) if self._asks_others else NoScore.STOPPED
         search = self.search(self._fleet.at(number))
         score = search.score() if isinstance(search, NodeSearch) else search
         known.record(number, score)
@@ -239,10 +259,12 @@ class _Decision:
         return (first, rest) if (first | rest).bit_count() > COMPARED else (first | rest, 0)
 
     def _possible(self, nodes: NodeSet, *, only_first: bool) -> NodeSet:
-        """The nodes with enough cards for each request if there was no other, for the first
+        """The nodes with enough cards for each request of ours if there was no other, for the first
         alternative of each or for any."""
         for wanted in self._wanted:
             for request in wanted.requests:
+                if request.of_others:
+                    continue
                 alternatives = request.alternatives[:1] if only_first else request.alternatives
                 found = [self._matching(wanted, exact).nodes(self._fleet) for exact in alternatives]
                 nodes &= reduce(or_, found, 0)

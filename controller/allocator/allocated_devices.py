@@ -12,8 +12,9 @@ from typing import Final
 
 from controller.allocator.capacity import Amount
 from controller.allocator.device import DeviceId
-from dra_driver.model.claims.claim import Object, results
+from dra_driver.model.claims.claim import Object, Result, all_results, results
 from dra_driver.model.errors import InvalidValue
+from dra_driver.model.names import DRIVER
 
 Share = frozenset[tuple[str, int]]
 """What one share consumes: capacities, and amounts in nano units."""
@@ -40,15 +41,24 @@ class DeviceUsage:
 
 def allocations_of(claim: Object) -> tuple[DeviceAllocation, ...]:
     """What `claim` has of this driver's devices; administrative access counts as nothing."""
+    return tuple(_allocation(result) for result in results(claim) if not result.admin_access)
+
+
+def allocations_of_others(claim: Object) -> tuple[tuple[str, DeviceAllocation], ...]:
+    """The same of other drivers' devices, each with its driver."""
     return tuple(
-        DeviceAllocation(
-            DeviceId(intern(result.pool), intern(result.device)),  # which claims have in common
-            _consumption(tuple(result.consumed.items()))
-            if result.consumed or result.share_id is not None
-            else None,
-        )
-        for result in results(claim)
-        if not result.admin_access
+        (intern(result.driver), _allocation(result))
+        for result in all_results(claim)
+        if result.driver != DRIVER and not result.admin_access
+    )
+
+
+def _allocation(result: Result) -> DeviceAllocation:
+    return DeviceAllocation(
+        DeviceId(intern(result.pool), intern(result.device)),  # which claims have in common
+        _consumption(tuple(result.consumed.items()))
+        if result.consumed or result.share_id is not None
+        else None,
     )
 
 

@@ -39,13 +39,14 @@ class ExactRequest:
     """An ``exactly`` request or one subrequest of ``firstAvailable``, whose name is
     ``request/sub``. `tolerations` are passed on as they are. `unwritten` is what its configuration
     asks for and ``capacity.requests`` does not say, by the names of its fields: kube-scheduler
-    reads the latter alone."""
+    reads the latter alone. Devices of other drivers serve a request that is `of_others`."""
 
     name: str
     class_name: str
     device_request: DeviceRequest
     tolerations: tuple[Object, ...]
     unwritten: Mapping[str, str]
+    of_others: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,11 @@ class Request:
 
     name: str
     alternatives: tuple[ExactRequest, ...]
+
+    @property
+    def of_others(self) -> bool:
+        """Whether devices of other drivers are to serve it."""
+        return any(each.of_others for each in self.alternatives)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +76,8 @@ class ClaimRequest:
         """Equal for claims that ask the same, as those made from one template do."""
         return (
             tuple(
-                (each.name, each.class_name, each.device_request) for each in self.exact_requests()
+                (each.name, each.class_name, each.device_request, each.of_others)
+                for each in self.exact_requests()
             ),
             self.constraints,
         )
@@ -85,12 +92,13 @@ def parse_claim(
     claim: Object,
     classes: Mapping[str, ReadOnlyObject],
     ignored_fields: Collection[str] = frozenset(),
+    others: Collection[str] = frozenset(),
 ) -> ClaimRequest:
     """Read the claim. Raises Refused, naming the form or the field, for what is not supported, and
     InvalidValue for what no API server would have stored. Fields of these names that are not
-    supported are ignored."""
+    supported are ignored. `others` are the names of requests that other drivers serve."""
     check_fields(claim, ignored_fields)
-    return _Parser(ClaimRef.of(claim), claim, classes, ignored_fields).parse()
+    return _Parser(ClaimRef.of(claim), claim, classes, ignored_fields, others).parse()
 
 
 def parse_exact(
@@ -102,7 +110,7 @@ def parse_exact(
 ) -> ExactRequest:
     """Read one form of the claim, which may be new and have no name or UID yet, so that `ref` is
     what errors call it. `request` is the form's full name. Raises as `parse_claim` does."""
-    return _Parser(ref, claim, classes, frozenset()).exact(request, form)
+    return _Parser(ref, claim, classes, frozenset(), frozenset()).exact(request, form)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +119,7 @@ class _Parser:
     claim: Object
     classes: Mapping[str, ReadOnlyObject]
     ignored_fields: Collection[str]
+    others: Collection[str]
 
     def parse(self) -> ClaimRequest:
         devices = self._devices()
@@ -151,8 +160,14 @@ class _Parser:
             *(device_class["spec"].get("selectors") or ()),
             *(entry.get("selectors") or ()),
         ]
-        config = self._config(name, class_name)
-        written = requested(entry, f"claim {self.ref}, request {name}")
+        of_others = name in self.others
+        config = RequestConfig() if of_others else self._config(name, class_name)
+        # Names of others' capacities are theirs: kube-scheduler compares them as they are.
+        written = (
+            (entry.get("capacity") or {}).get("requests") or {}
+            if of_others
+            else requested(entry, f"claim {self.ref}, request {name}")
+        )
         capacity = self._capacity(name, written, config)
         if config.measures is not None and class_name == CLASS_WHOLE:
             raise Refused(
@@ -182,6 +197,7 @@ class _Parser:
             ),
             tolerations=tolerations,
             unwritten=_unwritten(written, config),
+            of_others=of_others,
         )
 
     def _config(self, request: str, class_name: str) -> RequestConfig:

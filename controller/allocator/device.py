@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -38,11 +39,11 @@ _IDENTITY: Final = frozenset(
         names.ATTR_NUMA_NODE,
     }
 )
-"""Attributes that are a device's own; all others are its kind's."""
+"""Attributes that are the own ones of a device of ours; all others are its kind's."""
 
 
 class DeviceId(NamedTuple):
-    """A device of this driver; names are unique within a pool only."""
+    """A device of one driver; names are unique within a pool only."""
 
     pool: str
     name: str
@@ -109,6 +110,11 @@ class DeviceKind:
     own_names: tuple[str, ...]
 
     @property
+    def driver(self) -> str:
+        """The name of the driver that publishes the devices."""
+        return str(self.common.values[_DRIVER])
+
+    @property
     def is_of_scheduler(self) -> bool:
         """Whether kube-scheduler allocates the devices, or did when the present claims got them: a
         card in use changes its allocator with its last claim (docs/adr/0027)."""
@@ -161,7 +167,7 @@ class DeviceKind:
 def kind_of(entry: Entry) -> DeviceKind:
     """The kind of an entry of a slice's ``spec.devices``, without what DeviceTaintRules say of it;
     safe for any thread. Raises InvalidValue if a quantity is none."""
-    return _kind(entry, entry.get("attributes") or {}, ())
+    return _kind(names.DRIVER, entry, _IDENTITY, ())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,12 +183,27 @@ class Device:
 
     @classmethod
     def parse(cls, pool: str, entry: Entry, taints: Sequence[Taint] = ()) -> Device:
-        """`taints` are those that DeviceTaintRules set. Raises InvalidValue if a quantity is
-        none."""
+        """A device of ours. `taints` are those that DeviceTaintRules set. Raises InvalidValue if a
+        quantity is none."""
         attributes = entry.get("attributes") or {}
-        kind = _kind(entry, attributes, tuple(taints))
+        kind = _kind(names.DRIVER, entry, _IDENTITY, tuple(taints))
         own = tuple([_value(attributes[name]) for name in kind.own_names])
         return cls(DeviceId(pool, entry["name"]), kind, *_identity(pool, kind.own_names, own))
+
+    @classmethod
+    def parse_other(
+        cls, driver: str, pool: str, entry: Entry, taints: Sequence[Taint] = ()
+    ) -> Device:
+        """A device of another driver. All its attributes are its own, as nobody knows which of them
+        devices of one make have in common. Raises as `parse`."""
+        attributes = entry.get("attributes") or {}
+        kind = _kind(driver, entry, attributes.keys(), tuple(taints))
+        own = tuple([_value(attributes[name]) for name in kind.own_names])
+        return cls(DeviceId(pool, entry["name"]), kind, None, _place("", "", "", ""), own)
+
+    @property
+    def driver(self) -> str:
+        return self.kind.driver
 
     @property
     def multiple(self) -> bool:
@@ -207,6 +228,7 @@ _PLACE: Final = (
     names.ATTR_PCIE_ROOT,
     names.ATTR_NUMA_NODE,
 )
+_DRIVER: Final = 0  # the driver's position in what selectors read (`SelectorInput.of`)
 _CONDITIONS: Final = ("bindingConditions", "bindingFailureConditions")
 _KIND_FIELDS: Final = (
     "allowMultipleAllocations",
@@ -257,10 +279,15 @@ def _value(attribute: Mapping[str, Any]) -> Value:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _kind(entry: Entry, attributes: Mapping[str, Any], taints: tuple[Taint, ...]) -> DeviceKind:
-    """The one kind of devices with that content, apart from the values of their own."""
+def _kind(
+    driver: str, entry: Entry, own: AbstractSet[str], taints: tuple[Taint, ...]
+) -> DeviceKind:
+    """The one kind of devices with that content, apart from the values of their `own`
+    attributes."""
+    attributes = entry.get("attributes") or {}
     content = (
-        [(name, *each) if name in _IDENTITY else (name, each) for name, each in attributes.items()],
+        driver,
+        [(name, *each) if name in own else (name, each) for name, each in attributes.items()],
         [entry.get(field) for field in _KIND_FIELDS],
         # Without `timeAdded`, which the API server sets: it differs on every node.
         [(each["key"], each.get("value"), each["effect"]) for each in entry.get("taints") or ()],
@@ -273,18 +300,20 @@ def _kind(entry: Entry, attributes: Mapping[str, Any], taints: tuple[Taint, ...]
         if len(_kinds) >= _MOST_KINDS:
             _kinds.clear()
         # Another thread may have been quicker.
-        kind = _kinds.setdefault(key, _parse_kind(entry, attributes, taints))
+        kind = _kinds.setdefault(key, _parse_kind(driver, entry, own, taints))
     return kind
 
 
 def _parse_kind(
-    entry: Entry, attributes: Mapping[str, Any], taints: tuple[Taint, ...]
+    driver: str, entry: Entry, own_names: AbstractSet[str], taints: tuple[Taint, ...]
 ) -> DeviceKind:
-    keeps_shares = not is_stripped(entry)
-    entry = with_shares(entry)
-    read = SelectorInput.of(names.DRIVER, entry)
-    positions = _positions(read.shape)
-    own = {positions[name]: name for name in attributes if name in _IDENTITY}
+    keeps_shares = driver != names.DRIVER or not is_stripped(entry)
+    entry = with_shares(entry) if driver == names.DRIVER else entry
+    read = SelectorInput.of(driver, entry)
+    # `SelectorInput` has them in the order of their names.
+    places = [at for at, each in enumerate(read.shape.entries) if each.path[0] == "attributes"]
+    named = zip(places, sorted(entry.get("attributes") or ()), strict=True)
+    own = {at: name for at, name in named if name in own_names}
     values = tuple(None if at in own else value for at, value in enumerate(read.values))
     capacity = entry.get("capacity") or {}
     return DeviceKind(

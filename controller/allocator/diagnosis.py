@@ -115,7 +115,12 @@ def count_words(state: State, asked: DeviceRequest, nodes: NodeSet) -> Counter[s
 def _alike(state: State, wanted: Sequence[ClaimRequest], nodes: NodeSet) -> list[NodeSet]:
     """The `nodes`, which have devices, in parts of nodes about which the same is said."""
     parts = [nodes] if nodes else []
-    device_requests = [exact.device_request for each in wanted for exact in each.exact_requests()]
+    device_requests = [
+        exact.device_request
+        for each in wanted
+        for exact in each.exact_requests()
+        if not exact.of_others
+    ]
     for device_request in dict.fromkeys(device_requests):
         by_words = state.index(CardsByWords, device_request)
         if any(map(state.fleet.nodes_with, by_words.own)):
@@ -144,11 +149,20 @@ def _about_requests(state: State, wanted: Sequence[ClaimRequest], nodes: NodeSet
             f"none of the {nodes.bit_count()} nodes that fit the pod publishes a device of {DRIVER}"
         )
         return
-    requests = [(claim, exact) for claim in wanted for exact in claim.exact_requests()]
+    asked = [(claim, exact) for claim in wanted for exact in claim.exact_requests()]
+    requests = [(claim, exact) for claim, exact in asked if not exact.of_others]
     for claim, exact in requests:
         several = len(requests) > 1
         prefix = f"claim {claim.ref.name}, request {exact.name}: " if several else ""
         yield prefix + _about(state, claim, exact, nodes, several=several)
+    others = [f"{claim.ref.name}/{exact.name}" for claim, exact in asked if exact.of_others]
+    if others and all(_is_free_somewhere(state, exact, nodes) for _, exact in requests):
+        yield f"not on one node with what is asked of other drivers ({', '.join(others)})"
+
+
+def _is_free_somewhere(state: State, exact: ExactRequest, nodes: NodeSet) -> bool:
+    most = _count(state, exact.device_request, nodes).most
+    return most >= (exact.device_request.count or 1)
 
 
 def _about(

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from controller.allocator.claim_request import MOST_RESULTS
+from controller.allocator.device import Device
 from controller.allocator.device_request import DeviceRequest
-from controller.allocator.nodes.signature import Feasibility
+from controller.allocator.nodes.signature import Feasibility, Fill
 from controller.allocator.order import Candidate, free_devices
 from controller.allocator.search import ConstraintStates, NodeSearch, Task, has_capacity
 
@@ -29,6 +30,8 @@ class FirstFit(NodeSearch):
     """
 
     def run(self) -> bool:
+        """As `NodeSearch.run`. Raises DevicesUnknown, too."""
+        self._numbers: dict[Device, int] = {}
         self._options = {
             (claim, number): list(self._tasks_for(claim, number))
             for claim, wanted in enumerate(self._wanted)
@@ -130,7 +133,8 @@ class FirstFit(NodeSearch):
     def _tasks_for(self, claim: int, number: int) -> Iterator[Task]:
         """All alternatives of the request."""
         for nth, exact in enumerate(self._wanted[claim].requests[number].alternatives):
-            candidates, count = self._as_published(exact.device_request)
+            listed = self._of_others if exact.of_others else self._as_published
+            candidates, count = listed(exact.device_request)
             yield Task(claim, number, nth, exact, self._applying(claim, exact), candidates, count)
 
     def _as_published(self, device_request: DeviceRequest) -> tuple[list[Candidate], int]:
@@ -153,6 +157,26 @@ class FirstFit(NodeSearch):
         until = zip(free, asked, strict=False)
         before = [each for each, place in until if places[each.device.id] == place]
         return before, len(asked)
+
+    def _of_others(self, device_request: DeviceRequest) -> tuple[list[Candidate], int]:
+        """The same of other drivers' devices. Raises DevicesUnknown."""
+        self._budget.allowance.check()
+        others = self._state.others
+        fits = list(others.fits(self._node.name, device_request, self._state.selectors))
+        listed = [
+            Candidate(fit.device, fit.capacity_fit, fit.use, Fill(), self._number(fit.device))
+            for fit in fits
+        ]
+        free = [each for each, fit in zip(listed, fits, strict=True) if fit.is_free]
+        self._candidates[device_request, ()] = free
+        if device_request.count is not None:
+            return free, device_request.count
+        held = next((at for at, fit in enumerate(fits) if not fit.is_free), len(fits))
+        return listed[:held], len(fits)
+
+    def _number(self, device: Device) -> int:
+        """In place of a card's."""
+        return self._numbers.setdefault(device, len(self._node.cards) + len(self._numbers))
 
 
 def _has_enough(task: Task) -> bool:

@@ -28,7 +28,8 @@ Score = tuple[int, ...]
 
 
 class Candidate(NamedTuple):
-    """A device, what it would give, what is allocated of it, and the number of its card."""
+    """A device, what it would give, what is allocated of it, and the number of its card. Numbers of
+    other drivers' devices follow those of the node's cards."""
 
     device: Device
     capacity_fit: CapacityFit

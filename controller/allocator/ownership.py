@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from controller.allocator.nodes.signature import reads_own
@@ -18,20 +20,66 @@ class MixesDrivers(Refused):
     could write its allocation in one piece. kube-scheduler's can."""
 
 
-def is_ours(claim: Object, state: State) -> bool:
-    """Whether this driver is to serve the claim. Raises MixesDrivers."""
+@dataclass(frozen=True, slots=True)
+class RequestOwners:
+    """The requests of a claim, by their full names (``request/sub`` for a subrequest): those that
+    this driver is to serve, and those that are for others."""
+
+    claim: Object
+    ours: frozenset[str]
+    others: frozenset[str]
+
+    def check_not_mixed(self) -> None:
+        """Raises MixesDrivers if there are both."""
+        if self.ours:
+            self._check_no(self.others)
+
+    def check_alternatives(self) -> None:
+        """Raises MixesDrivers if alternatives of one request are of different drivers."""
+        ours = {name.partition("/")[0] for name in self.ours}
+        self._check_no({name for name in self.others if name.partition("/")[0] in ours})
+
+    def only_ours(self) -> Object:
+        """The claim without requests for others, and without constraints of a form that is not
+        known: they may concern the others alone."""
+        if not self.others:
+            return self.claim
+        ours, devices = (
+            {name.partition("/")[0] for name in self.ours},
+            self.claim["spec"]["devices"],
+        )
+        requests = [each for each in devices["requests"] if each["name"] in ours]
+        constraints = [
+            each
+            for each in devices.get("constraints") or ()
+            if each.keys() - {"requests"} in ({"matchAttribute"}, {"distinctAttribute"})
+        ]
+        kept = {"requests": requests, "constraints": constraints}
+        kept |= {"config": devices["config"]} if "config" in devices else {}
+        return self.claim | {"spec": {"devices": kept}}
+
+    def _check_no(self, others: AbstractSet[str]) -> None:
+        if others:
+            raise MixesDrivers(
+                f"claim {ClaimRef.of(self.claim)} mixes devices of {DRIVER} with another driver's "
+                f"(request {', '.join(sorted(others))})",
+                remedy="split it into one claim for each driver",
+            )
+
+
+def request_owners(claim: Object, state: State) -> RequestOwners:
+    """Who is to serve the claim's requests. Raises AllowanceSpent."""
     state.refresh()
     served = {name: _serves(entry, state) for name, entry in forms(_devices(claim))}
-    if not any(served.values()):
-        return False
-    others = sorted(name for name, ours in served.items() if not ours)
-    if others:
-        raise MixesDrivers(
-            f"claim {ClaimRef.of(claim)} mixes devices of {DRIVER} with another driver's "
-            f"(request {', '.join(others)})",
-            remedy="split it into one claim for each driver",
-        )
-    return True
+    ours = frozenset(name for name, is_served in served.items() if is_served)
+    return RequestOwners(claim, ours, frozenset(served) - ours)
+
+
+def is_ours(claim: Object, state: State) -> bool:
+    """Whether this driver is to serve the claim. Raises MixesDrivers."""
+    owners = request_owners(claim, state)
+    owners.check_not_mixed()
+    return bool(owners.ours)
 
 
 def serves_class(name: str, state: State) -> bool:
@@ -91,6 +139,8 @@ def _expressions(form: Mapping[str, Any], classes: Mapping[str, ReadOnlyObject])
 def _selects_any(expressions: tuple[str, ...], state: State) -> bool:
     """Whether any published device satisfies all of the expressions. Raises AllowanceSpent."""
     selectors, fleet = state.selectors, state.fleet
+    if selectors.excludes(expressions, DRIVER):
+        return False
     for kind in dict.fromkeys(kind for card in fleet.with_cards for kind in card.kinds):
         selectors.allowance.check()
         own = reads_own(expressions, [kind], selectors)

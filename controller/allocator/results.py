@@ -14,7 +14,6 @@ from dra_driver.config.device_config import amount_entry
 from dra_driver.model.claims.amounts import config_applies
 from dra_driver.model.claims.claim import Object, ReadOnlyObject
 from dra_driver.model.errors import Refused
-from dra_driver.model.names import DRIVER
 
 _COPIED = ("bindingConditions", "bindingFailureConditions")
 
@@ -86,7 +85,7 @@ def _words(amounts: Mapping[str, int]) -> str:
 def _result(grant: DeviceAssignment, new_share_id: Callable[[], str]) -> Object:
     result: Object = {
         "request": grant.request.name,
-        "driver": DRIVER,
+        "driver": grant.device.driver,
         "pool": grant.device.id.pool,
         "device": grant.device.id.name,
     }

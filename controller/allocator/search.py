@@ -87,11 +87,11 @@ class NodeSearch:
         return False
 
     def score(self) -> Score:
-        """Of what was found. Administrative access does not count."""
+        """Of what was found of ours. Administrative access does not count."""
         given = [
             (task.exact.device_request, candidate)
             for task, candidate in self._chosen
-            if not task.exact.device_request.admin_access
+            if not (task.exact.device_request.admin_access or task.exact.of_others)
         ]
         return self._order.score(given, sum(task.alternative for task in self._tasks))
 
@@ -204,15 +204,24 @@ class NodeSearch:
             return None
         card = self._equivalent.get(candidate.card)
         if card is None:
-            devices_of = self._node.cards[candidate.card]
-            compared = sorted({c.attribute for each in self._wanted for c in each.constraints})
-            card = self._equivalent[candidate.card] = (
-                devices_of.signature,
-                devices_of.devices[0].card is None,
-                tuple(self._serves(device) for device in devices_of.devices),
-                tuple(device.attribute(name) for device in devices_of.devices for name in compared),
-            )
+            card = self._equivalent[candidate.card] = self._read_by_search(candidate)
         return card, candidate.device.kind
+
+    def _read_by_search(self, candidate: Candidate) -> object:
+        """All that the search reads of the candidate's card."""
+        signature: object
+        if candidate.card < len(self._node.cards):
+            card = self._node.cards[candidate.card]
+            signature, devices = card.signature, card.devices
+        else:  # another driver's device, of which only its use counts beside what follows
+            signature, devices = candidate.use, (candidate.device,)
+        compared = sorted({c.attribute for each in self._wanted for c in each.constraints})
+        return (
+            signature,
+            devices[0].card is None,
+            tuple(self._serves(device) for device in devices),
+            tuple(device.attribute(name) for device in devices for name in compared),
+        )
 
     def _serves(self, device: Device) -> tuple[bool, ...]:
         """For each list of candidates, whether the device is in it."""

@@ -17,6 +17,7 @@ from controller.allocator.nodes.fleet import Fleet
 from controller.allocator.nodes.node_set import NodeNumbers, NodeSet, set_of_numbers
 from controller.allocator.nodes.signature import CardSignature
 from controller.allocator.order import Score
+from controller.allocator.others.drivers import OtherDrivers
 from dra_driver.model.claims.claim import ReadOnlyObject
 from dra_driver.selector.allowance import Allowance
 from dra_driver.selector.selector import Selectors
@@ -84,17 +85,21 @@ class NoScore(Enum):
     """It cannot serve them."""
     STOPPED = auto()
     """Whether it can serve them is not known, because the search was stopped."""
+    UNKNOWN = auto()
+    """Whether it can serve them is not known, because devices of other drivers are not."""
 
 
 @dataclass(slots=True)
 class SearchedNodes:
     """The results of searches for claims of one shape, as of a generation of the fleet: nodes that
-    serve them with their score, nodes that do not, and nodes on which the search was stopped."""
+    serve them with their score, nodes that do not, nodes on which the search was stopped, and nodes
+    where devices of other drivers are not known."""
 
     generation: int
     scores: dict[int, Score] = field(default_factory=dict)
     failed: NodeSet = 0
     stopped: NodeSet = 0
+    unknown: NodeSet = 0
 
     def record(self, number: int, result: Score | NoScore) -> None:
         """A search on the node with that number has ended."""
@@ -102,6 +107,8 @@ class SearchedNodes:
             self.failed |= 1 << number
         elif result is NoScore.STOPPED:
             self.stopped |= 1 << number
+        elif result is NoScore.UNKNOWN:
+            self.unknown |= 1 << number
         else:
             self.scores[number] = result
 
@@ -115,12 +122,14 @@ class SearchedNodes:
         unchanged = ~set_of_numbers(changed)
         self.failed &= unchanged
         self.stopped &= unchanged
+        self.unknown &= unchanged
         self.generation = fleet.generation
 
 
 class State:
     """`classes` maps a name to the DeviceClass. `numbers` may be shared with others that make sets
-    of nodes. All of it may change between two decisions; `refresh` takes in the changes."""
+    of nodes. `others` are read by requests that are of other drivers alone. All of it may change
+    between two decisions; `refresh` takes in the changes."""
 
     def __init__(
         self,
@@ -129,12 +138,15 @@ class State:
         classes: Mapping[str, ReadOnlyObject],
         selectors: Selectors,
         numbers: NodeNumbers | None = None,
+        *,
+        others: OtherDrivers | None = None,
     ) -> None:
         self.inventory = inventory
         self.allocated = allocated
         self.classes = classes
         self.selectors = selectors
         self.numbers = numbers or NodeNumbers()
+        self.others = others or OtherDrivers()
         self.fleet = Fleet(inventory, allocated, self.numbers)
         self._rebuilds = 0
         self._indexes: OrderedDict[Hashable, SignatureIndex] = OrderedDict()  # last used at the end
@@ -144,11 +156,19 @@ class State:
 
     def emptied(self) -> State:
         """The same cluster with nothing allocated; it follows what is published."""
-        return State(self.inventory, AllocatedDevices(), self.classes, self.selectors, self.numbers)
+        return State(
+            self.inventory,
+            AllocatedDevices(),
+            self.classes,
+            self.selectors,
+            self.numbers,
+            others=self.others.emptied(),
+        )
 
     def refresh(self) -> None:
         """Take in what has changed."""
         self.fleet.refresh()
+        self.fleet.touch(self.others.take_changed())
         if self._rebuilds != self.fleet.rebuilds:
             self._rebuilds = self.fleet.rebuilds
             self._indexes.clear()

@@ -31,7 +31,7 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class TaintRule:
-    """A rule for devices of this driver: those of one pool, with one name, or all, if that is
+    """A rule for devices of one driver: those of one pool, with one name, or all, if that is
     None."""
 
     pool: str | None
@@ -39,12 +39,12 @@ class TaintRule:
     taint: Taint
 
     @classmethod
-    def parse(cls, rule: Object) -> TaintRule | None:
+    def parse(cls, rule: Object, driver: str = DRIVER) -> TaintRule | None:
         """From a DeviceTaintRule of resource.k8s.io/v1 (`with_selector` for v1beta2); None if it
-        selects no device of this driver. An empty selector selects all devices, a missing one
+        selects no device of the driver. An empty selector selects all devices, a missing one
         selects none."""
         selector = rule["spec"].get("deviceSelector")
-        if selector is None or selector.get("driver") not in {None, DRIVER}:
+        if selector is None or selector.get("driver") not in {None, driver}:
             return None
         taint = Taint.parse(rule["spec"]["taint"], rule["metadata"]["name"])
         return cls(selector.get("pool"), selector.get("device"), taint)

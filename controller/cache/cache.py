@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Final
 
@@ -13,6 +13,8 @@ from controller.allocator.allocated_devices import AllocatedDevices
 from controller.allocator.device import CardKey
 from controller.allocator.inventory import Inventory
 from controller.allocator.nodes.node_set import NodeSet
+from controller.allocator.others.drivers import OtherDrivers
+from controller.allocator.others.inventory import OtherInventory
 from controller.allocator.state import State
 from controller.allocator.taints import TaintRule
 from controller.cache import nodes, pods
@@ -33,8 +35,23 @@ from dra_driver.kube.resources import (
     RESOURCE_SLICES,
     Resource,
 )
-from dra_driver.model.claims.claim import Object, ReadOnlyObject, claim_names, is_in_use
+from dra_driver.model.claims.claim import (
+    Object,
+    ReadOnlyObject,
+    all_results,
+    claim_names,
+    is_in_use,
+)
+from dra_driver.model.names import DRIVER
 from dra_driver.selector.selector import Selectors
+
+
+class _Part(Resource):
+    """Objects of a kind that are watched apart from the others of that kind."""
+
+
+OTHER_SLICES: Final = _Part(*(getattr(RESOURCE_SLICES, each.name) for each in fields(Resource)))
+"""Slices of other drivers, which are watched once a pod asks for devices of theirs."""
 
 WATCHED = (
     RESOURCE_SLICES,
@@ -134,12 +151,21 @@ class ClusterCache:
         for_scheduler: bool = False,
     ) -> None:
         self._isolate = isolate
-        self._objects: dict[Resource, dict[Name, ReadOnlyObject]] = {kind: {} for kind in WATCHED}
+        self._objects: dict[Resource, dict[Name, ReadOnlyObject]] = {
+            kind: {} for kind in (*WATCHED, OTHER_SLICES)
+        }
         self.nodes = self._objects[NODES]
         self.nodes_version = 0
         self._inventory = Inventory(partial(isolate, RESOURCE_SLICES), for_scheduler=for_scheduler)
         classes = self._objects[DEVICE_CLASSES]
-        self._state = State(self._inventory, AllocatedDevices(), classes, selectors)
+        self._others = OtherInventory(partial(isolate, OTHER_SLICES))
+        self._state = State(
+            self._inventory,
+            AllocatedDevices(),
+            classes,
+            selectors,
+            others=OtherDrivers(self._others),
+        )
         self._counts = Counts(self._state, self._objects[RESOURCE_CLAIMS], self._objects[PODS])
         self._gone = Tombstones()
         self.groups = PodGroups()
@@ -151,6 +177,9 @@ class ClusterCache:
         what changed; each change is unpacked when it is read."""
         if resource is POD_GROUPS:
             self.groups.follow(is_served=is_served)
+        if resource is OTHER_SLICES and not self._others.is_listed:
+            self._others.is_listed = True
+            self._counts.count_others()
         listed: dict[str, ReadOnlyObject] = {}
         for obj in items:
             with self._isolate(resource, obj):
@@ -218,12 +247,13 @@ class ClusterCache:
             self._set_users(name)
         elif resource is POD_GROUPS:
             self.groups.set_group(name, new)
-        elif resource is RESOURCE_SLICES and new is not None:
-            self._inventory.put(new)
-        elif resource is RESOURCE_SLICES and old is not None:
-            self._inventory.remove(old)
+        elif resource is RESOURCE_SLICES:
+            _put_slice(self._inventory, old, new)
+        elif resource is OTHER_SLICES:
+            _put_slice(self._others, old, new)
         elif resource is DEVICE_TAINT_RULES:
             self._inventory.set_rule(name, None if new is None else TaintRule.parse(new))
+            self._others.set_rule(name, new)
         elif resource is NODES:
             self._set_node(name, old, new)
 
@@ -258,6 +288,16 @@ class ClusterCache:
     def state(self) -> State:
         """What the allocator decides on: one object, which changes with the cluster."""
         return self._state
+
+    def nodes_of_devices(self, claim: Object) -> set[str]:
+        """The nodes of the devices that the claim has; of other drivers', those that are known."""
+        nodes: set[str] = set()
+        for each in all_results(claim):
+            if each.driver == DRIVER:
+                nodes.update(filter(None, [self._inventory.node_of(each.pool)]))
+            else:
+                nodes.update(self._others.nodes_of((each.driver, each.pool)))
+        return nodes
 
     def get(self, key: Key) -> Object | None:
         """The object that the key names."""
@@ -332,6 +372,15 @@ class ClusterCache:
         stored = (self._objects[PODS].get(name) for name in sorted(names))
         present = (unpacked(pod) for pod in stored if pod is not None)
         return [pod for pod in present if not pods.is_done(pod)]
+
+
+def _put_slice(
+    inventory: Inventory | OtherInventory, old: Object | None, new: Object | None
+) -> None:
+    if new is not None:
+        inventory.put(new)
+    elif old is not None:
+        inventory.remove(old)
 
 
 def is_newer(obj: Object, old: Object) -> bool:

@@ -7,7 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from controller.allocator.allocated_devices import DeviceAllocation, allocations_of
+from controller.allocator.allocated_devices import (
+    DeviceAllocation,
+    allocations_of,
+    allocations_of_others,
+)
 from controller.allocator.device import CardKey
 from controller.allocator.state import State
 from controller.cache import pods
@@ -95,6 +99,8 @@ class Counts:
         self.resources = NodeResources(state.numbers)
         self.index = PodIndex()
         self._allocated = state.allocated
+        self._others = state.others.allocated
+        self._counts_others = False
         self._claims = claims
         self._pods = known_pods
         self._assumed: dict[str, Object] = {}
@@ -131,6 +137,15 @@ class Counts:
         before = self._assumed.pop(uid_of(claim), None)
         if before is not None:
             self._recount(name, before, self._counted(name, uid_of(claim)))
+
+    def count_others(self) -> None:
+        """Count what claims have of other drivers' devices from now on, too."""
+        self._counts_others = True
+        stored = map(unpacked, self._claims.values())
+        claims = filter(None, map(self._unless_assumed, stored))
+        for claim in (*self._assumed.values(), *claims):
+            for device in allocations_of_others(claim):
+                self._others.add(device)
 
     def is_served(self, pod: Object) -> bool:
         """Whether the pod is bound, and all its claims are allocated where it is."""
@@ -169,6 +184,8 @@ class Counts:
         self, name: Name, before: Object | None, after: Object | None, *, is_gone: bool = False
     ) -> None:
         old, new = _devices(before), _devices(after)
+        if self._counts_others:
+            self._recount_others(before, after)
         if old != new:
             for device in old:
                 self._allocated.remove(device)
@@ -181,6 +198,15 @@ class Counts:
             if not pods.node_name(pod):
                 self.resources.set_pod(uid_of(pod), pod, self._assumed_node(pod))
             self._count_replica(user, pods.workload(pod))
+
+    def _recount_others(self, before: Object | None, after: Object | None) -> None:
+        old = () if before is None else allocations_of_others(before)
+        new = () if after is None else allocations_of_others(after)
+        if old != new:
+            for device in old:
+                self._others.remove(device)
+            for device in new:
+                self._others.add(device)
 
     def _assumed_node(self, pod: Object) -> str:
         """Where the pod's claims are allocated; empty if nowhere."""

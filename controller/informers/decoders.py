@@ -13,6 +13,7 @@ from typing import Final
 
 from controller.allocator.taints import with_selector
 from controller.cache import card_access, pods
+from controller.cache.cache import OTHER_SLICES
 from controller.cache.interner import Interner
 from controller.cache.node_resources import is_read
 from controller.cache.packed import Fields, PackedDevices, PackedObject
@@ -82,6 +83,7 @@ def decoders() -> Mapping[Resource, Decoder]:
         RESOURCE_CLAIMS: ClaimDecoder(interner),
         NODES: Typed(models.NODE, partial(_node, interner)),
         RESOURCE_SLICES: Typed(models.SLICE, _slice),
+        OTHER_SLICES: Typed(models.SLICE, _slice),
         DEVICE_CLASSES: Typed(models.DEVICE_CLASS),
         DEVICE_TAINT_RULES: Typed(models.TAINT_RULE),
         DEVICE_TAINT_RULES_V1BETA2: Typed(models.TAINT_RULE, with_selector),

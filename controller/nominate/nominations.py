@@ -10,7 +10,7 @@ from controller.cache import pods
 from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key, uid_of
 from controller.nominate.limits_claim import is_made, uid_to_be_made
-from dra_driver.model.claims.claim import Object, allocation, results
+from dra_driver.model.claims.claim import Object, all_results, allocation
 
 _GATED: Final = "SchedulingGated"
 """The reason of the condition PodScheduled that a gated pod has, and keeps until the first try."""
@@ -172,8 +172,9 @@ class Nominations:
             self._cache.forget(expected.claim)
 
 
-def _devices(claim: Object) -> set[tuple[str, str]]:
-    return {(result.pool, result.device) for result in results(claim)}
+def _devices(claim: Object) -> set[tuple[str, str, str]]:
+    """Those of other drivers count, too."""
+    return {(result.driver, result.pool, result.device) for result in all_results(claim)}
 
 
 def is_judged(pod: Object) -> bool:

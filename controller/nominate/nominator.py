@@ -29,6 +29,8 @@ from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.selector.allowance import STEPS, AllowanceSpent
 
 _CLAIMS_WITHIN = 2.0  # seconds in which kube-controller-manager makes a pod's claims from templates
+_OTHERS_WITHIN = 5.0  # seconds in which slices of other drivers are listed
+_OTHERS_AGAIN = 0.2
 _EXPECT_TRIES = 3  # a step that was stopped has found out something for the next one
 _NOT_NAMED = "GcuNodeNotNamed"
 _NOT_LIFTED = "GcuGateNotLifted"
@@ -60,15 +62,21 @@ class Nominator:
         placer: Placer,
         line: WaitingLine,
         metrics: NominationMetrics,
+        *,
         on_names_stopped: Callable[[], object],
+        follow_others: Callable[[], object],
     ) -> None:
-        """`on_names_stopped` is called when kube-scheduler has followed too few names."""
+        """`on_names_stopped` is called when kube-scheduler has followed too few names;
+        `follow_others` while a pod asks for devices of other drivers, and their slices are not
+        listed."""
         self.nominations = Nominations(context.cache, context.settings.nomination_limit)
         self._context = context
         self._placer = placer
         self._line = line
         self._metrics = metrics
         self._followed = FollowedNames(metrics, on_names_stopped)
+        self._follow_others = follow_others
+        self._others_until: float | None = None  # pods wait until then for others' slices
         self._arrivals = Arrivals(metrics.arrived)
         self._volumes = VolumeCache(context.clock)
         self._named: dict[Key, str] = {}  # the node of a pod that is not bound
@@ -223,6 +231,8 @@ class Nominator:
             return
         with suppress(Refused, InvalidValue):
             asked = self._placer.read(pod, claims)
+            if asked.await_others:
+                self._follow_others()  # the next pods wait for them; this one has its name
             outcome = self._placer.place(replace(asked, volumes=[only_on(node)]))
             # Another node is where one of its claims has been allocated meanwhile.
             if isinstance(outcome, Placed) and outcome.node == node:
@@ -242,9 +252,24 @@ class Nominator:
         self._arrivals.count(asked)
         # kube-scheduler decides about the members of a group together.
         if asked.wanted and pods.group_name(pod) is None:
-            self._serve(asked)
+            if not self._awaits_others(asked):
+                self._serve(asked)
         else:
             self._leave_to_scheduler(pod)
+
+    def _awaits_others(self, asked: PodClaims) -> bool:
+        """Whether the pod waits for the list of other drivers' slices, which is made when the first
+        pod asks for their devices. If it does not come, ours alone decide."""
+        if not asked.await_others:
+            return False
+        self._follow_others()
+        now = self._context.clock()
+        if self._others_until is None:
+            self._others_until = now + _OTHERS_WITHIN
+        if now >= self._others_until or not pods.has_our_gate(asked.pod):
+            return False
+        self._context.queue.add(pods.key_of(asked.pod), now + _OTHERS_AGAIN)
+        return True
 
     def _serve(self, asked: PodClaims) -> None:
         """Name a node, or let the pod wait."""
@@ -252,7 +277,7 @@ class Nominator:
         is_gated = pods.has_our_gate(pod)
         if not (is_gated or is_judged(pod)):
             return  # kube-scheduler is about to try it
-        if is_gated and self.nominations.of_others(pod, [each.claim for each in asked.wanted]):
+        if is_gated and self.nominations.of_others(pod, [each.claim for each in asked.together]):
             return  # a change of the claim makes the pod active again
         if is_gated and not self.nominations.admit(key):
             return
@@ -296,14 +321,15 @@ class Nominator:
         """Steps of all selectors of the pod's claims, each once."""
         expressions = {
             expression
-            for claim in asked.wanted
+            for claim in asked.together
             for request in claim.exact_requests()
             for expression in request.device_request.selectors
         }
         return sum(map(self._context.cache.state().selectors.cost, expressions))
 
     def _leave_to_scheduler(self, pod: Object) -> None:
-        """Nothing of ours is to be placed for the pod."""
+        """Nothing of ours is to be placed for the pod, or devices of another driver may take the
+        place of ours."""
         self.remove_waiting(pods.key_of(pod))
         if pods.has_our_gate(pod):
             self._context.dispatcher.dispatch(LiftGate(key=pods.key_of(pod), pod=pod))

@@ -20,6 +20,14 @@ class Placed(Allocation):
 
     wanted: Sequence[ClaimRequest]
 
+    def of(self, wanted: Sequence[ClaimRequest]) -> Allocation:
+        """The devices of ours alone, of these claims."""
+        by_claim = {
+            each.ref.uid: tuple(chosen for chosen in devices if not chosen.request.of_others)
+            for each, devices in zip(self.wanted, self.assignments, strict=True)
+        }
+        return Allocation(self.node, tuple(by_claim[each.ref.uid] for each in wanted))
+
     def claims(self, classes: Mapping[str, ReadOnlyObject], timestamp: str) -> list[Object]:
         """The claims as they are allocated, without a reservation. `classes` maps a name to the
         DeviceClass; `timestamp` is RFC 3339."""

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final, Protocol
 
 from controller.allocator.allocate import NO_PEERS, Allocation, FitError, allocate, feasible, rank
-from controller.allocator.claim_request import parse_claim
+from controller.allocator.claim_request import ClaimRequest, parse_claim
 from controller.allocator.device import CardKey
 from controller.allocator.diagnosis import diagnose_nodes
 from controller.allocator.nodes.node_set import NodeSet
-from controller.allocator.ownership import is_ours
+from controller.allocator.ownership import RequestOwners, request_owners
 from controller.allocator.packing.policy import Policy
 from controller.allocator.results import granted_amounts
 from controller.allocator.state import State
+from controller.cache.keys import uid_of
 from controller.filter.node_filter import FeasibleNodes
 from controller.filter.usage import (
     check_allocated,
@@ -25,7 +27,7 @@ from controller.filter.usage import (
 from controller.placer.outcome import Placed, Unplaced
 from controller.placer.pod_claims import PodClaims
 from dra_driver.model.claims.claim import Object, allocation
-from dra_driver.model.errors import Refused
+from dra_driver.model.errors import InvalidValue, Refused
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -75,19 +77,24 @@ class Placer:
         """`claims` are the pod's, by their names in the pod. Raises Refused or InvalidValue if no
         devices may be allocated for the pod, whichever there are."""
         state = self._cluster.state()
-        ours = {name: claim for name, claim in claims.items() if is_ours(claim, state)}
-        wanted = [
-            parse_claim(claim, state.classes, self._ignored_fields)
-            for claim in ours.values()
+        owners = {name: self._owners(claim, state) for name, claim in claims.items()}
+        ours = {name: each.only_ours() for name, each in owners.items() if each.ours}
+        wanted = {
+            name: replace(self._parsed(claim, state), claim=claims[name])
+            for name, claim in ours.items()
             if allocation(claim) is None
-        ]
-        if wanted:  # each once: a pod that names a claim twice is refused
-            check_scheduler(pod, self._schedulers)
-            check_requested(pod, ours, wanted)
-        if self._policy.by_scheduler:
-            check_written(wanted)
+        }
         allocated = [claim for claim in claims.values() if allocation(claim) is not None]
-        return PodClaims(pod, wanted, ours, allocated)
+        asked = PodClaims(pod, list(wanted.values()), ours, allocated)
+        if not wanted:
+            return asked
+        # Each once: a pod that names a claim twice is refused.
+        check_scheduler(pod, self._schedulers)
+        check_requested(pod, ours, asked.wanted)
+        if not self._policy.by_scheduler:
+            return asked
+        check_written(asked.wanted)
+        return self._with_others(asked, owners.values())
 
     def place(
         self,
@@ -112,38 +119,86 @@ class Placer:
         """The nodes on which the pod may run, and that each have devices for all claims that are
         wanted. Raises AllowanceSpent."""
         nodes = self._nodes.feasible_nodes(asked.pod, asked.selectors, _NONE).feasible
-        return feasible(self._cluster.state(), asked.wanted, nodes, policy=self._policy)
+        return feasible(self._cluster.state(), asked.together, nodes, policy=self._policy)
 
     def rank(self, asked: PodClaims) -> list[str]:
         """The same nodes, the best first. Raises AllowanceSpent."""
         nodes = self._nodes.feasible_nodes(asked.pod, asked.selectors, _NONE).feasible
         state, peers = self._cluster.state(), self._peers(asked)
-        return rank(state, asked.wanted, nodes, policy=self._policy, peers=peers)
+        return rank(state, asked.together, nodes, policy=self._policy, peers=peers)
 
     def reasons(self, asked: PodClaims, nodes: NodeSet) -> dict[str, str]:
         """By node, why it has no devices for the claims; nodes of a kind share one text. Raises
         AllowanceSpent."""
-        return diagnose_nodes(self._cluster.state(), asked.wanted, nodes)
+        return diagnose_nodes(self._cluster.state(), asked.together, nodes)
+
+    def _owners(self, claim: Object, state: State) -> RequestOwners:
+        """Raises MixesDrivers if the claim is not to be served here."""
+        owners = request_owners(claim, state)
+        if self._policy.by_scheduler:
+            owners.check_alternatives()
+        else:  # no allocator of one driver could write the allocation
+            owners.check_not_mixed()
+        return owners
+
+    def _parsed(
+        self, claim: Object, state: State, others: Collection[str] = frozenset()
+    ) -> ClaimRequest:
+        return parse_claim(claim, state.classes, self._ignored_fields, others)
+
+    def _with_others(self, asked: PodClaims, owners: Iterable[RequestOwners]) -> PodClaims:
+        """With what the unallocated claims ask of other drivers."""
+        unallocated = [each for each in owners if allocation(each.claim) is None]
+        if not any(each.others for each in unallocated):
+            return asked
+        if not self._cluster.state().others.inventory.is_listed:
+            return replace(asked, await_others=True)
+        of_ours = {each.ref.uid: each for each in asked.wanted}
+        together = [
+            claim
+            for each in unallocated
+            if (claim := self._understood(each) or of_ours.get(uid_of(each.claim))) is not None
+        ]
+        is_of_others = any(request.of_others for claim in together for request in claim.requests)
+        return replace(asked, with_others=together) if is_of_others else asked
+
+    def _understood(self, owners: RequestOwners) -> ClaimRequest | None:
+        """The claim with what it asks of other drivers; None if that is not understood."""
+        try:
+            return self._parsed(owners.claim, self._cluster.state(), owners.others)
+        except (Refused, InvalidValue):
+            return None
 
     def _place(self, asked: PodClaims, excluded: Mapping[str, str]) -> Placed | Unplaced:
         nodes = self._nodes.feasible_nodes(asked.pod, asked.selectors, excluded)
-        decision = self._allocate(asked, nodes)
+        wanted = asked.together
+        decision = self._allocate(asked, wanted, nodes.nominated, nodes.feasible)
+        if isinstance(decision, FitError) and decision.unknown:
+            # What other drivers have there is not known: the node is named by ours alone.
+            alone = self._allocate(asked, asked.wanted, decision.unknown)
+            if isinstance(alone, Allocation):
+                decision, wanted = alone, asked.wanted
         if isinstance(decision, FitError):
             return Unplaced(nodes, decision)
+        placed = Placed(decision.node, decision.assignments, wanted)
         try:
-            check_allocated(asked.pod, asked.ours, asked.wanted, decision)
+            check_allocated(asked.pod, asked.ours, asked.wanted, placed.of(asked.wanted))
             for devices in decision.assignments:
                 granted_amounts(devices)
         except Refused as error:
             return Unplaced(nodes, error)
-        return Placed(decision.node, decision.assignments, asked.wanted)
+        return placed
 
-    def _allocate(self, asked: PodClaims, nodes: FeasibleNodes) -> Allocation | FitError:
+    def _allocate(
+        self, asked: PodClaims, wanted: Sequence[ClaimRequest], *parts: NodeSet
+    ) -> Allocation | FitError:
+        """On one of the nodes of the first part that serves what is wanted; an empty one is passed
+        by, if it is not the last."""
         peers, with_capacity = self._peers(asked), self._cluster.nodes_with_capacity(asked.pod)
-        for part in [nodes.nominated, nodes.feasible] if nodes.nominated else [nodes.feasible]:
+        for part in [*filter(None, parts[:-1]), parts[-1]]:
             decision = allocate(
                 self._cluster.state(),
-                asked.wanted,
+                wanted,
                 part,
                 policy=self._policy,
                 peers=peers,

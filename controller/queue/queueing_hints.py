@@ -39,8 +39,8 @@ class PodClass:
     def of(cls, asked: PodClaims) -> PodClass:
         pod, required = asked.pod, [selector for selector, _ in asked.selectors]
         constraints = pods.node_name(pod), nodes.digest([nodes.demand(pod), required])
-        shape = tuple(each.shape for each in asked.wanted)
-        return cls(shape, constraints, pod, asked.wanted, required)
+        shape = tuple(each.shape for each in asked.together)
+        return cls(shape, constraints, pod, asked.together, required)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from controller.allocator.allocate import feasible
 from controller.allocator.nodes.node_set import NodeSet
-from controller.allocator.packing.policy import Policy
+from controller.allocator.packing.policy import BINPACK, Policy
 from controller.allocator.state import State
 from controller.cache import pods
 from controller.cache.keys import Key
@@ -52,8 +52,9 @@ class _Emptiest(NamedTuple):
 class StarvationGuard:
     """One instance, one thread; at most one node is reserved at a time."""
 
-    def __init__(self, state: State, *, patience: float) -> None:
+    def __init__(self, state: State, *, patience: float, policy: Policy = BINPACK) -> None:
         self._state = state
+        self._policy = policy
         self._empty = state.emptied()
         self._patience = patience
         self._reservation: NodeReservation | None = None
@@ -125,7 +126,7 @@ class StarvationGuard:
 
     def _find_emptiest(self, pod_class: PodClass, among: NodeSet) -> str | None:
         try:
-            suitable = feasible(self._empty, pod_class.wanted, among)
+            suitable = feasible(self._empty, pod_class.wanted, among, policy=self._policy)
         except AllowanceSpent:
             logger.info("no node is reserved before the next check: the search takes too long")
             return None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 
 from controller.allocator.taints import TaintRule
 from controller.cache import nodes, pods
-from controller.cache.cache import Changed
+from controller.cache.cache import OTHER_SLICES, Changed
 from controller.cache.keys import Key, Subject
 from controller.reconcile.context import Context
 from dra_driver.kube.resources import (
@@ -19,7 +19,7 @@ from dra_driver.kube.resources import (
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
 )
-from dra_driver.model.claims.claim import Object, allocation, claim_names, results
+from dra_driver.model.claims.claim import Object, allocation, claim_names
 from dra_driver.model.names import DRIVER
 
 
@@ -62,13 +62,23 @@ class EventHandlers:
         if changed.resource is RESOURCE_SLICES and _spec(old) != _spec(new):
             slices = [each for each in (old, new) if each and each["spec"]["driver"] == DRIVER]
             return self._context.nodes_of(each["spec"]["pool"]["name"] for each in slices)
-        if changed.resource is DEVICE_TAINT_RULES and _rule(old) != _rule(new):
+        if changed.resource is OTHER_SLICES and _spec(old) != _spec(new):
+            names = {each["spec"].get("nodeName") for each in (old, new) if each}
+            return self._cache.nodes.keys() if None in names else names
+        if changed.resource is DEVICE_TAINT_RULES and self._is_rule_changed(old, new):
             return self._cache.nodes.keys()  # the rule may select devices of any node
         if changed.resource is NODES and (
             old is None or new is None or nodes.relevant(old) != nodes.relevant(new)
         ):
             return [(new or old or {})["metadata"]["name"]]
         return ()
+
+    def _is_rule_changed(self, old: Object | None, new: Object | None) -> bool:
+        """Whether the DeviceTaintRule selects other devices of those that are known, or taints them
+        in another way."""
+        if self._cache.state().others.inventory.is_listed:
+            return _spec(old) != _spec(new)
+        return _rule(old) != _rule(new)
 
     def _on_pod(self, old: Object | None, new: Object | None) -> Iterator[Key]:
         pod = new or old
@@ -89,7 +99,7 @@ class EventHandlers:
         was_allocated = old is not None and allocation(old) is not None
         is_allocated = new is not None and allocation(new) is not None
         if old is not None and was_allocated and not is_allocated:
-            self._queue.on_nodes_changed(self._context.nodes_of(r.pool for r in results(old)))
+            self._queue.on_nodes_changed(self._cache.nodes_of_devices(old))
         yield Key.of_claim(claim)
         # Thousands of pods may name a claim whose annotations change.
         if old is None or new is None or _read_by_pods(old) != _read_by_pods(new):

@@ -76,7 +76,7 @@ class Worker(Background):
 
     def is_synced(self) -> bool:
         """Whether every kind of object was listed once."""
-        return len(self._listed) == len(WATCHED)
+        return self._listed.issuperset(WATCHED)
 
     def step_seconds(self) -> float:
         """For how many seconds the present step has run; safe for any thread."""

@@ -121,12 +121,17 @@ class Sysfs:
 
 
 def _ancestors(parts: Sequence[str]) -> tuple[str | None, tuple[str, ...]]:
-    """The root complex (``pci0000:0a``) and the bridges above a function, top down."""
+    """The root complex (``pci0000:0a``), and the bridges above a function, top down.
+
+    A volume management device has a PCI tree of its own below a function. The root is the outer one
+    nevertheless, as Kubernetes' helper for drivers has it (deviceattribute, `resolvePCIeRoot`,
+    1.37.2): devices of several drivers are compared by it. The bridges are those of the inner tree.
+    """
     roots = [at for at, part in enumerate(parts) if _ROOT.fullmatch(part)]
     if not roots:
         return None, ()
     bridges = tuple(part for part in parts[roots[-1] + 1 :] if _is_address(part))
-    return parts[roots[-1]], bridges
+    return parts[roots[0]], bridges
 
 
 def _is_address(text: str) -> bool:

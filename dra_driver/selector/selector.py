@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
@@ -54,6 +55,7 @@ class _Selector:
         tree = build(parse(expression, budget), budget)
         self._program: Program = compile_program(tree, check(tree, budget), budget)
         self._paths: frozenset[Path] = reads(tree)
+        self.is_about_driver = self._paths == {("driver",)}
         self._patterns = frozenset(budget.paid)
         self._compiling = budget.spent
         self._is_refused = False  # in some evaluation, by its cost
@@ -141,6 +143,17 @@ class Selectors:
         selector = self._compiled(expression)
         return _NOTHING if isinstance(selector, str) else selector.reading(shape).positions
 
+    def excludes(self, expressions: Iterable[str], driver: str) -> bool:
+        """Whether one of the expressions is about the driver alone, and matches another one: then
+        no device of this driver satisfies all of them. Raises AllowanceSpent."""
+        for expression in expressions:
+            selector = self._compiled(expression)
+            if isinstance(selector, _Selector) and selector.is_about_driver:
+                with suppress(InvalidValue):
+                    if not self.matches(expression, _of_driver(driver)):
+                        return True
+        return False
+
     def cost(self, expression: str) -> int:
         """Steps to compile it and, on average, to evaluate it for one device: the limit if it is
         refused, and 0 if it is not known."""
@@ -209,6 +222,11 @@ class Selectors:
                 assert isinstance(only, _Selector)  # or it had no answers
                 only.answers.clear()
             self._answers = 1  # that which is about to be added
+
+
+@lru_cache(_SHAPES)
+def _of_driver(driver: str) -> SelectorInput:
+    return SelectorInput.of(driver, {})
 
 
 def _refusal(expression: str, error: Exception) -> str:

@@ -14,7 +14,7 @@ from controller.allocator.nodes.node_set import NodeSet
 from controller.allocator.ownership import is_ours
 from controller.allocator.packing.policy import BINPACK, SchedulerPolicy
 from controller.allocator.state import State
-from controller.cache.cache import ClusterCache
+from controller.cache.cache import OTHER_SLICES, ClusterCache
 from controller.filter.node_filter import NodeFilter
 from controller.placer.outcome import Placed, Unplaced
 from controller.placer.placer import Placer
@@ -33,7 +33,7 @@ from dra_driver.kube.resources import (
 )
 from dra_driver.model.claims.claim import Object, results
 from dra_driver.model.errors import InvalidValue, Refused
-from dra_driver.model.names import pool_name
+from dra_driver.model.names import DRIVER
 from dra_driver.selector.selector import Selectors
 from kubectl_gcu.scheduling.packing import (
     configured_ignored_fields,
@@ -66,7 +66,9 @@ class LiveAllocator:
         self.for_scheduler = is_for_scheduler(objects[PODS], slices)
         """Whether kube-scheduler allocates; it serves the same pods, maybe by other devices."""
         self._cache = ClusterCache(selectors, for_scheduler=self.for_scheduler)
+        others = [each for each in slices if each["spec"]["driver"] != DRIVER]
         self._cache.replace(RESOURCE_SLICES, slices)
+        self._cache.replace(OTHER_SLICES, others)
         for resource in (DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, PODS):
             self._cache.replace(resource, objects[resource])
         self._cache.replace(DEVICE_TAINT_RULES, objects.get(DEVICE_TAINT_RULES, ()))
@@ -125,11 +127,11 @@ class LiveAllocator:
 
     def _with_remedy(self, verdict: Verdict, asked: PodClaims, nodes: NodeSet) -> Verdict:
         """Claims on nodes that do not fit the pod cannot help."""
-        pools = {pool_name(name) for name in self._cache.state().numbers.names(nodes)}
+        names = set(self._cache.state().numbers.names(nodes))
         held = [
             each
             for each in self._claims.values()
-            if not pools.isdisjoint(result.pool for result in results(each))
+            if not names.isdisjoint(self._cache.nodes_of_devices(each))
         ]
         if not self._would_fit(asked, without=held):
             requests = [r.device_request for each in asked.wanted for r in each.exact_requests()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import Profile, ProfileTable
 
 
-def card(bus: int) -> Card:
+def card(bus: int, root: str = "pci0000:00") -> Card:
     return Card(
         address=PciAddress(0, bus, 0, 0),
         index=0,
@@ -26,7 +27,7 @@ def card(bus: int) -> Card:
         ecc=Ecc(current=True, pending=True),
         virtualization=None,
         numa_node=0,
-        pcie_root="pci0000:00",
+        pcie_root=root,
         pcie_bridges=("0000:00:01.0", "0000:02:00.0", "0000:03:00.0"),
         nodes=(),
     )
@@ -37,12 +38,17 @@ def table(*sizes: int) -> ProfileTable:
     return ProfileTable.of(Profile(f"{n}g.{7 * n}gb", n, 12 // n, 7000 * n, 4 * n) for n in sizes)
 
 
-def in_all_modes(*buses: int, allocator: str = ALLOCATOR_CONTROLLER, **fields: Any) -> list[Object]:
-    """The devices of these cards: whole, six slices, instances of 1, 3 and 6. `fields` are those of
-    `Card` in which they differ from `card`."""
+def in_all_modes(
+    *buses: int,
+    allocator: str = ALLOCATOR_CONTROLLER,
+    root: Callable[[int], str] = lambda _: "pci0000:00",
+    **fields: Any,
+) -> list[Object]:
+    """The devices of these cards: whole, six slices, instances of 1, 3 and 6. `root` is the PCIe
+    root of a bus; `fields` are those of `Card` in which the cards differ from `card`."""
     return [
         device
-        for each in (replace(card(bus), **fields) for bus in buses)
+        for each in (replace(card(bus, root(bus)), **fields) for bus in buses)
         for device in (
             whole_device(each, allocator=allocator, sips=24),
             shared_device(each, 6, allocator=allocator, sips=24),

@@ -13,6 +13,17 @@ from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.device import counter_sets, parse_device_name
 from dra_driver.model.names import CLASS_DRS, CLASS_PART, CLASS_SHARED, CLASS_WHOLE, DRIVER
 from dra_driver.model.pci import PciAddress
+from tests.control_plane.interfaces import (
+    CPU,
+    NET,
+    PCIE_ROOT,
+    RDMA,
+    interface,
+    other_slice,
+    processor,
+    root_of,
+    with_device,
+)
 from tests.unit.controller.allocator.build import ANY, claim, device, resource_slice
 
 NODE: Final = "a"
@@ -39,6 +50,13 @@ _TOLERATIONS: Final[Sequence[Object]] = (
 )
 
 
+_BANDWIDTH: Final[Sequence[Object]] = (
+    {"value": "10"},
+    {"value": "10", "requestPolicy": {"default": "2", "validValues": ["2", "4", "8"]}},
+    {"value": "10", "requestPolicy": {"default": "1", "validRange": {"min": "1", "step": "2"}}},
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """`slices` are those of `NODE`."""
@@ -51,6 +69,11 @@ class Case:
 def case(seed: int) -> Case:
     """The case of that seed."""
     return _Writer(random.Random(seed)).case()
+
+
+def case_beside(seed: int) -> Case:
+    """The case of that seed, with devices of two other drivers, for which claims ask, too."""
+    return _WriterBeside(random.Random(seed)).case()
 
 
 class _Writer:
@@ -171,6 +194,97 @@ class _Writer:
                 for sub in each.get("firstAvailable", ())
             ]
             constraint["requests"] = self._draw.sample(named, min(2, len(named)))
+        return constraint
+
+
+class _WriterBeside(_Writer):
+    def case(self) -> Case:
+        base = super().case()
+        slices, held = list(base.slices), list(base.held)
+        for driver in (NET, CPU):
+            for pool in range(self._few(1, 2)):
+                devices = self._devices(driver)
+                slices += self._slices_of(driver, f"pool-{pool}", devices)
+                held += [
+                    each
+                    for device in devices
+                    if self._chance(0.3)
+                    for each in self._held_of(driver, f"pool-{pool}", device)
+                ]
+        return Case(slices, held, base.claims)
+
+    def _card(self, bus: int) -> list[Object]:
+        devices = super()._card(bus)
+        for each in devices:
+            each["attributes"][PCIE_ROOT] = {"string": root_of(bus)}
+        return devices
+
+    def _devices(self, driver: str) -> list[Object]:
+        if driver == CPU:
+            return [processor(40 * number) for number in range(self._draw.randint(1, 4))]
+        buses = sorted(self._draw.sample(range(12), self._draw.randint(1, 8)))
+        return [interface(bus, **self._more()) for bus in buses]
+
+    def _more(self) -> Object:
+        more: Object = {}
+        if self._chance(0.1):
+            more["taints"] = [self._taint()]
+        if self._chance(0.3):
+            more["capacity"] = {"bandwidth": self._draw.choice(_BANDWIDTH)}
+            more["allowMultipleAllocations"] = self._chance(0.8)
+        return more
+
+    def _slices_of(self, driver: str, pool: str, devices: list[Object]) -> list[Object]:
+        if self._chance(0.2):
+            conditions = {"bindingConditions": ["ready"], "bindingFailureConditions": ["failed"]}
+            devices[-1] |= conditions
+        if self._chance(0.3):
+            self._draw.shuffle(devices)
+        size = self._draw.choice((2, 8))
+        parts = [devices[at : at + size] for at in range(0, len(devices), size)]
+        slices = []
+        for index, part in enumerate(parts):
+            made = other_slice(NODE, part, driver, count=len(parts))
+            made["metadata"]["name"] += f"-{pool}-{index}"
+            made["spec"]["pool"]["name"] = pool
+            slices.append(made)
+        return slices
+
+    def _held_of(self, driver: str, pool: str, device: Object) -> list[Object]:
+        found = claim(f"held-{driver}-{pool}-{device['name']}")
+        more: Object = {}
+        if device.get("allowMultipleAllocations"):
+            more = {"shareID": found["metadata"]["uid"], "consumedCapacity": {"bandwidth": "4"}}
+        return [with_device(found, pool, device["name"], driver=driver, **more)]
+
+    def _request(self, name: str) -> Object:
+        if self._chance(0.5):
+            return super()._request(name)
+        if self._chance(0.8):
+            return {"name": name, "exactly": self._exactly_of_others()}
+        subs = [{"name": f"s{nth}", **self._exactly_of_others()} for nth in range(2)]
+        return {"name": name, "firstAvailable": subs}
+
+    def _exactly_of_others(self) -> Object:
+        driver = self._draw.choice((NET, NET, CPU))
+        exactly: Object = {"deviceClassName": driver}
+        if self._chance(0.1):
+            exactly["allocationMode"] = "All"
+        else:
+            exactly |= {"allocationMode": "ExactCount", "count": self._few(1, 3)}
+        if driver == NET and self._chance(0.3):
+            exactly["selectors"] = [{"cel": {"expression": RDMA}}]
+        if driver == NET and self._chance(0.3):
+            exactly["capacity"] = {"requests": {"bandwidth": self._draw.choice("1358")}}
+        if self._chance(0.2):
+            exactly["tolerations"] = [self._draw.choice(_TOLERATIONS)]
+        return exactly
+
+    def _constraint(self, requests: Sequence[Object]) -> Object:
+        constraint = super()._constraint(requests)
+        [kind] = constraint.keys() - {"requests"}
+        if self._chance(0.7):
+            constraint[kind] = self._draw.choice((PCIE_ROOT, f"{NET}/numaNode", f"{NET}/ifName"))
         return constraint
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -18,18 +18,21 @@ import pytest
 
 from controller.allocator.allocate import Allocation, allocate
 from controller.allocator.claim_request import parse_claim
+from controller.allocator.ownership import request_owners
 from controller.allocator.packing.policy import SchedulerPolicy
 from controller.allocator.results import allocation_status
 from dra_driver.model.claims.claim import Object
 from dra_driver.selector.selector import Selectors
 from tests.cluster.build import Report, build
 from tests.cluster.versions import ALLOCATOR
-from tests.control_plane.published_cases import NODE, Case, case
+from tests.control_plane.interfaces import CPU, NET, device_class
+from tests.control_plane.published_cases import NODE, Case, case, case_beside
 from tests.seed import Sample, told
 from tests.unit.controller.allocator.build import ALL_CLASSES, state
 
 CASES: Final = Sample(always=500, of_the_day=500, soak=100_000)
 _BLOCK: Final = 500
+_CLASSES: Final = ALL_CLASSES | {driver: device_class(driver) for driver in (NET, CPU)}
 _SELECTORS: Final = Selectors()
 _STEPS: Final = 100_000_000  # kube-scheduler's own bound is its time
 
@@ -43,9 +46,12 @@ def allocator(cluster_report: Report) -> Path:
     return build(ALLOCATOR, cluster_report) / ALLOCATOR.name
 
 
+@pytest.mark.parametrize("written", [case, case_beside], ids=["of ours", "of other drivers, too"])
 @pytest.mark.parametrize("seeds", CASES.blocks(_BLOCK))
-def test_the_devices_that_kube_scheduler_takes(seeds: range, allocator: Path) -> None:
-    cases = [case(seed) for seed in seeds]
+def test_the_devices_that_kube_scheduler_takes(
+    seeds: range, written: Callable[[int], Case], allocator: Path
+) -> None:
+    cases = [written(seed) for seed in seeds]
     served = 0
     for seed, given, taken in zip(seeds, cases, _upstream(allocator, cases), strict=True):
         with told(seed):
@@ -60,7 +66,7 @@ def _upstream(allocator: Path, cases: Iterable[Case]) -> list[Results]:
         {
             "node": NODE,
             "slices": given.slices,
-            "classes": list(ALL_CLASSES.values()),
+            "classes": list(_CLASSES.values()),
             "held": given.held,
             "claims": given.claims,
         }
@@ -73,15 +79,20 @@ def _upstream(allocator: Path, cases: Iterable[Case]) -> list[Results]:
 
 
 def _placed(given: Case) -> Results:
-    known = state(given.slices, given.held, selectors=_SELECTORS, for_scheduler=True)
-    wanted = [parse_claim(each, ALL_CLASSES) for each in given.claims]
+    known = state(
+        given.slices, given.held, classes=_CLASSES, selectors=_SELECTORS, for_scheduler=True
+    )
+    wanted = [
+        parse_claim(each, _CLASSES, others=request_owners(each, known).others)
+        for each in given.claims
+    ]
     nodes = known.numbers.set_of([NODE])
     outcome = allocate(known, wanted, nodes, policy=SchedulerPolicy(), steps=_STEPS)
     if not isinstance(outcome, Allocation):
         assert not outcome.stopped
         return None
     allocations = [
-        allocation_status(each, devices, NODE, ALL_CLASSES, timestamp="", new_share_id=str)
+        allocation_status(each, devices, NODE, _CLASSES, timestamp="", new_share_id=str)
         for each, devices in zip(wanted, outcome.assignments, strict=True)
     ]
     return [_without_ids(each["devices"]["results"]) for each in allocations]

@@ -4,7 +4,7 @@ are."""
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from controller.allocator.allocated_devices import AllocatedDevices
@@ -72,6 +72,12 @@ class Fleet:
                 self._remove(1 << node.number, *full)
                 self._add(node, before)
 
+    def touch(self, names: Collection[str]) -> None:
+        """Something else than our devices has changed on these nodes."""
+        for name in names:
+            if (node := self._nodes.get(name)) is not None:
+                self._mark_changed(node)
+
     def levels(self, strategy: Strategy) -> Levels:
         """The nodes in the order of the strategy."""
         return self._levels[strategy]
@@ -136,9 +142,12 @@ class Fleet:
             levels.add(strategy.level(node.free, node.load), bit)
         self.all_nodes |= bit
         self._count(bit, before, _signatures(node))
+        self._nodes[node.name] = node
+        self._mark_changed(node)
+
+    def _mark_changed(self, node: NodeInfo) -> None:
         self.generation += 1
         node.generation = self.generation
-        self._nodes[node.name] = node
         self._nodes.move_to_end(node.name)
 
     def _count(

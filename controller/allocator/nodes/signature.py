@@ -98,7 +98,7 @@ class CardSignature:
         capacity_fit = device_request.capacity_fit(kind)
         if capacity_fit is None:
             return Feasibility.TOO_SMALL
-        if use is not None and kind.multiple and not _has_room(capacity_fit, use):
+        if use is not None and kind.multiple and not has_room(capacity_fit, use):
             return Feasibility.FULL
         if kind.counters is not self.for_scheduler:
             return Feasibility.COUNTERS if kind.counters else Feasibility.NO_COUNTERS
@@ -173,7 +173,8 @@ def reads_own(
     )
 
 
-def _has_room(capacity_fit: CapacityFit, use: DeviceUsage) -> bool:
+def has_room(capacity_fit: CapacityFit, use: DeviceUsage) -> bool:
+    """Whether a device with that use has as much left."""
     consumed = use.consumed
     return all(
         consumed.get(name, 0) + amount <= total for name, amount, total in capacity_fit.amounts

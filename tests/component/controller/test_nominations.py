@@ -283,12 +283,15 @@ def test_of_pods_that_share_a_claim_one_is_lifted_first(stage: Stage, nominate: 
     stage.wait(lambda: not stage.gates(second), f"gate of {second} lifted")
 
 
-def test_a_claim_of_two_drivers_is_kube_schedulers_alone(stage: Stage, nominate: Nominate) -> None:
+def test_alternatives_of_two_drivers_are_kube_schedulers_alone(
+    stage: Stage, nominate: Nominate
+) -> None:
     stage.add_node(cards(0))
     nominate()
     mixed = claim("user", stage.namespace)
-    other = {"deviceClassName": OTHER_CLASS["metadata"]["name"], "count": 1}
-    mixed["spec"]["devices"]["requests"].append({"name": "other", "exactly": other})
+    classes = {"gcu": CLASS_WHOLE, "other": OTHER_CLASS["metadata"]["name"]}
+    subs = [{"name": name, "deviceClassName": each} for name, each in classes.items()]
+    mixed["spec"]["devices"]["requests"] = [{"name": "any", "firstAvailable": subs}]
     stage.add_made_claim(mixed)
     stage.add_pod("user", "user", schedulingGates=GATES)
     assert named(stage, "user") == ""

@@ -84,12 +84,12 @@ def test_numa_node(tmp_path: Path, text: str, node: int | None) -> None:
         ("pci0000:40", "pci0000:40", ()),
         (
             "pci0000:00/0000:00:0e.0/pci10000:00/10000:00:02.0",
-            "pci10000:00",
+            "pci0000:00",
             ("10000:00:02.0",),
         ),
         ("platform/pcie-soc", None, ()),
     ],
-    ids=["below the root", "domain of five digits", "no PCI root"],
+    ids=["below the root", "a tree below a function", "no PCI root"],
 )
 def test_ancestors(tmp_path: Path, above: str, root: str | None, bridges: tuple[str, ...]) -> None:
     # The host root's own path must not be taken for a part of the tree.

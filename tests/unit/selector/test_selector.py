@@ -120,3 +120,23 @@ def test_reasons(selectors: Selectors, expression: str, reason: str) -> None:
     with pytest.raises(InvalidValue) as refused:
         selectors.matches(spelled(expression), INPUT)
     assert reason in refused.value.what
+
+
+@pytest.mark.parametrize(
+    ("expressions", "is_excluded"),
+    [
+        pytest.param(['device.driver == "other.example.com"'], True, id="another driver"),
+        pytest.param(['device.driver.startsWith("other.")'], True, id="others by their name"),
+        pytest.param(['device.driver != "other.example.com"'], False, id="all but another one"),
+        pytest.param(["true", 'device.driver == "other"'], True, id="one of several says so"),
+        pytest.param(["false"], False, id="not about the driver"),
+        pytest.param(
+            ['device.driver == "other" && device.allowMultipleAllocations'], False, id="and more"
+        ),
+        pytest.param(["device.driver"], False, id="no answer"),
+        pytest.param(["device."], False, id="no expression"),
+        pytest.param([], False, id="none"),
+    ],
+)
+def test_excludes(selectors: Selectors, expressions: list[str], is_excluded: bool) -> None:
+    assert selectors.excludes(expressions, "gcu.enflame.com") is is_excluded

@@ -6,8 +6,13 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from controller.allocator.allocated_devices import AllocatedDevices, allocations_of
+from controller.allocator.allocated_devices import (
+    AllocatedDevices,
+    allocations_of,
+    allocations_of_others,
+)
 from controller.allocator.inventory import Inventory
+from controller.allocator.others.drivers import OtherDrivers
 from controller.allocator.state import State
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import CLASS_DRS, CLASS_PART, CLASS_SHARED, CLASS_WHOLE, DRIVER
@@ -279,13 +284,20 @@ def state(
     selectors: Selectors | None = None,
     for_scheduler: bool = False,
 ) -> State:
-    allocated = AllocatedDevices()
+    allocated, others = AllocatedDevices(), OtherDrivers()
     for each in claims:
         for hold in allocations_of(each):
             allocated.add(hold)
+        for of_other in allocations_of_others(each):
+            others.allocated.add(of_other)
+    published = list(slices)
+    for each in published:
+        if each["spec"]["driver"] != DRIVER:
+            others.inventory.put(each)
     return State(
-        inventory=Inventory.of(slices, for_scheduler=for_scheduler),
+        inventory=Inventory.of(published, for_scheduler=for_scheduler),
         allocated=allocated,
         classes=ALL_CLASSES if classes is None else classes,
         selectors=selectors or Selectors(),
+        others=others,
     )

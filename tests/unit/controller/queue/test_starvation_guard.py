@@ -214,9 +214,9 @@ def test_the_node_is_found_once_for_a_class_and_a_state(monkeypatch: pytest.Monk
     """A hundred pods that no node could serve, and that are due a node at the same time."""
     found: list[object] = []
 
-    def counted(*args: Any) -> NodeSet:
+    def counted(*args: Any, **policy: Any) -> NodeSet:
         found.append(args)
-        return feasible(*args)
+        return feasible(*args, **policy)
 
     monkeypatch.setattr(starvation_guard, "feasible", counted)
     world = two_full_nodes()

@@ -20,6 +20,15 @@ from dra_driver.model.names import SCHEDULING_GATE
 from kubectl_gcu.scheduling.admin_access import NEEDS_FREE_CARD
 from kubectl_gcu.scheduling.explain import explain_pod, pods_of_claim
 from kubectl_gcu.scheduling.explanation import lines
+from tests.control_plane.interfaces import (
+    NET,
+    PCIE_ROOT,
+    card_and_interface,
+    device_class,
+    interface,
+    other_slice,
+    with_device,
+)
 from tests.unit.controller.allocator.build import CLASSES, allocated, claim, device, pool, request
 from tests.unit.controller.webhook.test_amounts import entry
 from tests.unit.controller.world import node, pod
@@ -48,8 +57,11 @@ def by_allocator(name: str) -> Object:
     return found
 
 
-def cluster(*more: Object, held: str = "", claims: Sequence[Object] = ()) -> Any:
-    """Two nodes with a card each: that of a is held, and with `held` that of b in this mode."""
+def cluster(
+    *more: Object, held: str = "", claims: Sequence[Object] = (), slices: Sequence[Object] = ()
+) -> Any:
+    """Two nodes with a card each: that of a is held, and with `held` that of b in this mode.
+    `slices` are another driver's, which has a class."""
     existing = [*claims, allocated("one", "a", "whole-0000-01-00-0"), claim("c")]
     if held:
         existing.append(allocated("two", "b", f"{held}-0000-02-00-0", consumed={"slices": "2"}))
@@ -59,7 +71,8 @@ def cluster(*more: Object, held: str = "", claims: Sequence[Object] = ()) -> Any
             for bus, name in enumerate("ab", start=1)
             for each in pool(name, [counted(mode, bus) for mode in ("whole", "shared")])
         ),
-        *((DEVICE_CLASSES, each) for each in CLASSES.values()),
+        *((RESOURCE_SLICES, each) for each in slices),
+        *((DEVICE_CLASSES, each) for each in (*CLASSES.values(), device_class(NET))),
         *((NODES, node(name)) for name in "ab"),
         *((RESOURCE_CLAIMS, each) for each in existing),
         *((PODS, each) for each in (pod("p", "c", status=TRIED), *more)),
@@ -84,6 +97,24 @@ def test_a_free_card_serves_the_pod() -> None:
     assert found[3:] == [
         f"  why:    kube-scheduler: {REFUSED}",
         "  help:   none is needed: node b has what it asks for",
+    ]
+
+
+def test_an_interface_of_another_driver_keeps_the_pod_waiting() -> None:
+    asked = card_and_interface("both", "default", constraint={"matchAttribute": PCIE_ROOT})
+    asked["spec"]["devices"]["constraints"][0]["requests"] = ["net"]
+    asked["metadata"]["uid"] = "uid-both"
+    user = with_device(claim("user"), "b", "pci-0000-00-00-1")
+    waiting = pod("beside", "both", status=TRIED)
+    interfaces = other_slice("b", [interface(0)])
+    server = cluster(waiting, claims=(asked, user), slices=(interfaces,))
+    found = list(lines(explain_pod(server, "default", "beside", now=NOW)))
+    missing = "not on one node with what is asked of other drivers (both/net)"
+    assert found[3:] == [
+        f"  why:    2 cards: 1 free, 1 held; 1 requested; {missing}",
+        f"  node:   b: 1 card: 1 free; 1 requested; {missing}",
+        "  node:   a: 1 card: 1 held; 1 requested",
+        "  help:   it fits when any one of these claims ends: default/user",
     ]
 
 

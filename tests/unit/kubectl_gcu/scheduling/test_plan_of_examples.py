@@ -21,8 +21,15 @@ from tests.control_plane.cards import card, table
 CHECKOUT: Final = Path(__file__).parents[4]
 NODES: Final = {"large": (42976, 8), "small": (49120, 4)}
 """By name, its cards' memory in MiB and their number, as on the clusters of tests/e2e."""
-# Kinds that the plan refuses: DaemonSets. And pods with limits before a webhook translated them.
-REFUSED: Final = {"waiting", "administrators-access", "by-limits", "gcushare"}
+# Kinds that the plan refuses: DaemonSets. And pods with limits before a webhook translated them,
+# and a claim of two drivers, which this allocator does not serve.
+REFUSED: Final = {
+    "waiting",
+    "administrators-access",
+    "by-limits",
+    "gcushare",
+    "card-and-network-interface",
+}
 EXAMPLES: Final = sorted(
     path.parent.name
     for path in CHECKOUT.glob("examples/*/README.md")

@@ -1,0 +1,1 @@
+"""Devices of other drivers: kube-scheduler allocates them together with ours."""
