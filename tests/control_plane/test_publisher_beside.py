@@ -113,7 +113,7 @@ def test_slices_go_with_their_node_and_come_with_the_next(
     rig.wait_problem(publisher, f'nodes "{rig.node}" not found')
     control_plane.add_node_object(rig.node)
     wait_until(lambda: rig.shown() == [(1, 2)], PATIENCE, "the slice again")
-    assert publisher.problem is None
+    wait_until(lambda: publisher.problem is None, PATIENCE, "no problem")
 
 
 def test_a_conflict_is_settled_by_comparing_again(rig: Rig, api: Client) -> None:
