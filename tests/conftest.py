@@ -6,8 +6,8 @@ from hypothesis import HealthCheck, settings
 from tests.seed import DAY
 
 pytest_plugins = (
-    "tests.cluster.fixtures",
     "tests.cluster.side_by_side",
+    "tests.cluster.fixtures",
     "tests.cluster.version_marker",
     "tests.unit.simulator.machines",
 )

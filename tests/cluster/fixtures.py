@@ -26,6 +26,7 @@ from tests.cluster.errors import CommandError
 from tests.cluster.image.build import driver_archive
 from tests.cluster.image.inputs import Inputs
 from tests.cluster.settings import Settings
+from tests.cluster.side_by_side import left_tier
 from tests.cluster.state import own_process
 from tests.cluster.versions import chosen_with_dra, chosen_without_dra
 from tests.cluster.waiting import PATIENCE, wait_until
@@ -33,6 +34,9 @@ from tests.cluster.waiting import PATIENCE, wait_until
 DRIVER_NAMESPACE = "gcu-dra-driver"
 
 _TIERS = ("control_plane", "cluster", "old_cluster")
+
+_UP: dict[str, Cluster] = {}
+"""This process' clusters, by the fixture that started them."""
 
 # What holds devices, and what would make it again.
 _MAKERS = (
@@ -60,29 +64,42 @@ def cluster_report(pytestconfig: pytest.Config) -> Callable[[str], None]:
 def control_plane(cluster_report: Callable[[str], None]) -> Iterator[Cluster]:
     """A control plane for this test run; Node objects stay Ready without a kubelet."""
     settings = Settings(f"plane-{os.getpid()}", kubernetes=chosen_with_dra(), keep_nodes_ready=True)
-    cluster = Cluster.up(settings, owner=own_process(), report=cluster_report)
-    yield cluster
-    cluster.down()
+    with _up("control_plane", settings, cluster_report) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="session")
 def cluster(cluster_report: Callable[[str], None], driver_image: Path) -> Iterator[Cluster]:
     """Two nodes for this test run, which have the driver's image."""
     settings = Settings(f"cluster-{os.getpid()}", kubernetes=chosen_with_dra(), nodes=2)
-    cluster = Cluster.up(settings, owner=own_process(), report=cluster_report)
-    cluster.load_image(driver_image)
-    yield cluster
-    cluster.down()
+    with _up("cluster", settings, cluster_report) as cluster:
+        cluster.load_image(driver_image)
+        yield cluster
 
 
 @pytest.fixture(scope="session")
 def old_cluster(cluster_report: Callable[[str], None], driver_image: Path) -> Iterator[Cluster]:
     """The like of `cluster`, of a Kubernetes without DRA."""
     settings = Settings(f"old-{os.getpid()}", kubernetes=chosen_without_dra(), nodes=2)
-    cluster = Cluster.up(settings, owner=own_process(), report=cluster_report)
-    cluster.load_image(driver_image)
+    with _up("old_cluster", settings, cluster_report) as cluster:
+        cluster.load_image(driver_image)
+        yield cluster
+
+
+@contextmanager
+def _up(tier: str, settings: Settings, report: Callable[[str], None]) -> Iterator[Cluster]:
+    """A cluster that ends with the test run, or when this process leaves the tier."""
+    cluster = _UP[tier] = Cluster.up(settings, owner=own_process(), report=report)
     yield cluster
     cluster.down()
+
+
+@pytest.hookimpl(trylast=True)  # after the test's own fixtures
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """End the cluster of a tier that is left: idle, it takes up to a fifth of a processor."""
+    tier = left_tier(item, nextitem)
+    if tier in _UP:
+        _UP.pop(tier).down()
 
 
 @pytest.fixture(scope="session")

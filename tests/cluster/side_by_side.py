@@ -45,8 +45,14 @@ _TOGETHER: Final = re.compile(r"tests/control_plane/|without_dra|test_hidden_")
 """The tests of these files share fixtures of the module, and are dealt out together. All others are
 dealt out one by one."""
 
-_WORTH_MOVING: Final = 4
-"""Units that must be left in another tier for a worker to start a cluster for them."""
+_WORTH_MOVING: Final[Mapping[str, int]] = {
+    "control_plane": 4,
+    "cluster": 12,
+    "old_cluster": 12,
+    OWN: 4,
+}
+"""Units that must be left in another tier for a worker to start a cluster for them: one with
+kubelets costs as much as a dozen tests on it."""
 
 
 def tier_of(nodeid: str) -> str:
@@ -54,6 +60,15 @@ def tier_of(nodeid: str) -> str:
     return next(
         (tier for pattern, tier in _TIERS if re.search(pattern, nodeid, re.IGNORECASE)), OWN
     )
+
+
+def left_tier(item: pytest.Item, following: pytest.Item | None) -> str | None:
+    """The tier of the test, if this process goes on with another one. It does not come back then,
+    where tests are dealt out by tier."""
+    if following is None or not item.config.getoption("loadgroup", default=False):
+        return None
+    tier = tier_of(item.nodeid)
+    return None if tier_of(following.nodeid) == tier else tier
 
 
 @pytest.hookimpl(trylast=True)  # after pytest's own order by fixtures
@@ -127,8 +142,8 @@ class TierScheduling(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist
             open_places = [tier for tier in PLACES if left[tier] and at[tier] < PLACES[tier]]
             if open_places:
                 return max(open_places, key=lambda tier: 1 - at[tier] / PLACES[tier])
-        tier = max(left, key=lambda tier: left[tier] / (at[tier] or 1))
-        return tier if left[tier] >= _WORTH_MOVING or not at[tier] else None
+        worth = [tier for tier in left if not at[tier] or left[tier] >= _WORTH_MOVING[tier]]
+        return max(worth, key=lambda tier: left[tier] / (at[tier] or 1), default=None)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

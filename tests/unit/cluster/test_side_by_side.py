@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from xdist.remote import Producer
 
-from tests.cluster.side_by_side import TierScheduling, tier_of
+from tests.cluster.side_by_side import TierScheduling, left_tier, tier_of
 
 
 @pytest.mark.parametrize(
@@ -100,6 +100,36 @@ def test_a_worker_helps_where_much_is_left() -> None:
     tiers = [{tier_of(tests[index]) for index in worker.sent} for worker in workers]
     assert sorted(map(len, tiers)) == [1, 2]
     assert min(len(worker.sent) for worker in workers) > 10
+
+
+def test_a_cluster_with_kubelets_is_started_for_many_tests_alone() -> None:
+    tests = [*names("kill", 2), *names("e2e", 10), *names("control_plane", 1)]
+    workers = [Worker(f"gw{number}") for number in range(2)]
+    play(tests, workers)
+    on_clusters = [
+        any(tier_of(tests[index]) == "cluster" for index in worker.sent) for worker in workers
+    ]
+    assert sorted(on_clusters) == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("following", "loadgroup", "left"),
+    [
+        ("tests/e2e/test_claims.py::test_a", True, "old_cluster"),
+        ("tests/e2e/test_without_dra_cpus.py::test_a", True, None),
+        (None, True, None),
+        ("tests/e2e/test_claims.py::test_a", False, None),
+    ],
+)
+def test_a_tier_is_left_with_the_first_test_of_another(
+    following: str | None, loadgroup: bool, left: str | None
+) -> None:
+    config = SimpleNamespace(getoption=lambda *_, **__: loadgroup)
+    items = [
+        None if nodeid is None else SimpleNamespace(nodeid=nodeid, config=config)
+        for nodeid in ("tests/e2e/test_without_dra.py::test_a", following)
+    ]
+    assert left_tier(*items) == left  # type: ignore[arg-type]
 
 
 def test_fewer_workers_than_tiers_do_everything() -> None:
