@@ -98,7 +98,7 @@ def urgent(control_plane: Cluster) -> None:
     [
         pytest.param(2, False, id="2 pods"),
         pytest.param(3, False, id="3 pods"),
-        pytest.param(3, True, id="3 pods, our gate"),
+        pytest.param(3, True, id="3 pods, our gate", marks=pytest.mark.matrix),
     ],
 )
 def test_a_basic_group_is_bound_as_far_as_the_cards_reach(
@@ -136,7 +136,7 @@ def test_nothing_is_held_for_gangs_that_are_not_complete(
 @pytest.mark.parametrize(
     ("cards", "gated"),
     [
-        pytest.param([2], False, id="one node"),
+        pytest.param([2], False, id="one node", marks=pytest.mark.matrix),
         pytest.param([1, 1], False, id="two nodes", marks=pytest.mark.matrix),
         pytest.param([2], True, id="one node, our gate"),
         pytest.param([1, 1], True, id="two nodes, our gate"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,7 @@ def test_uninstall_leaves_nothing(fresh: Cluster, tmp_path: Path) -> None:
     assert {each for each in left if not each.startswith(("Pod/", "ReplicaSet/"))} == set()
 
 
+@pytest.mark.matrix
 def test_manifests_without_helm(fresh: Cluster, tmp_path: Path) -> None:
     """As the page without-helm.md says: applied by kubectl, applied again, and deleted."""
     before = everything(fresh)
@@ -82,14 +84,10 @@ def test_manifests_without_helm(fresh: Cluster, tmp_path: Path) -> None:
     assert everything(fresh) - before == set()
 
 
-@pytest.mark.parametrize("version", OLDER)
-@pytest.mark.parametrize("kind", ["ResourceClaim", "ResourceClaimTemplate"])
-def test_the_policy_holds_for_older_apis(
-    fresh: Cluster, tmp_path: Path, version: str, kind: str
-) -> None:
+def test_the_policy_holds_for_older_apis(fresh: Cluster) -> None:
     driver = Driver.install(fresh)
 
-    def create(*tolerations: dict[str, str]) -> str:
+    def create(kind: str, version: str, *tolerations: dict[str, str]) -> str:
         spec = {"devices": {"requests": [request(version, list(tolerations))]}}
         body = {
             "apiVersion": f"resource.k8s.io/{version}",
@@ -102,9 +100,11 @@ def test_the_policy_holds_for_older_apis(
         )
 
     try:
-        with pytest.raises(CommandError, match="request gcu: a request for a GCU must not"):
-            create({"key": TAINT_ALLOCATED_BY, "operator": "Exists"})
-        assert json.loads(create())["apiVersion"] == f"resource.k8s.io/{version}"
+        for kind, version in product(("ResourceClaim", "ResourceClaimTemplate"), OLDER):
+            with pytest.raises(CommandError, match="request gcu: a request for a GCU must not"):
+                create(kind, version, {"key": TAINT_ALLOCATED_BY, "operator": "Exists"})
+            made = json.loads(create(kind, version))
+            assert (made["kind"], made["apiVersion"]) == (kind, f"resource.k8s.io/{version}")
     finally:
         driver.uninstall()
 

@@ -39,6 +39,7 @@ def test_a_container_without_the_claim_sees_no_card(driver: Installation, namesp
     )
 
 
+@pytest.mark.matrix
 def test_best_fit_over_nodes_leaves_the_large_node_whole(
     driver: Installation, namespace: str
 ) -> None:
@@ -53,6 +54,7 @@ def test_best_fit_over_nodes_leaves_the_large_node_whole(
         assert_sees_what_was_granted(driver, pod)
 
 
+@pytest.mark.matrix
 def test_a_pod_that_must_wait_is_told_why_and_runs_when_cards_are_free(
     driver: Installation, namespace: str
 ) -> None:
@@ -75,6 +77,7 @@ def test_configuration_that_is_not_understood_is_refused_by_the_controller(
         wait_for_note(driver, namespace, kind, "GcuAllocationFailed", "packing.node")
 
 
+@pytest.mark.matrix
 def test_a_claim_spreads_by_its_own_configuration(driver: Installation, namespace: str) -> None:
     """Packed, it would be put on the node of four cards, and the last one onto the same."""
     for name, config in (("a", []), ("b", _packing(nodes="spread"))):

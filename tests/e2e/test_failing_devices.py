@@ -115,6 +115,7 @@ def bound(one: OneCard) -> dict[str, str]:
     }
 
 
+@pytest.mark.matrix
 def test_a_pod_whose_instance_cannot_be_made_is_replaced_elsewhere(
     driver: Installation, failing: OneCard
 ) -> None:

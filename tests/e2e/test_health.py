@@ -120,6 +120,7 @@ def wait_for_taints(driver: Installation, node: str, wanted: Mapping[str, str]) 
     )
 
 
+@pytest.mark.matrix
 def test_a_pod_shows_the_health_of_each_of_its_cards(driver: Installation, namespace: str) -> None:
     pod = Pod(driver, namespace, "two", count=2)
     one, other = pod.cards

@@ -28,7 +28,7 @@ Object = dict[str, Any]
 # Per node and card, what claims were granted of it: (mode, amount).
 Granted = dict[tuple[str, str], list[tuple[Mode, int]]]
 
-_HISTORIES = 1
+_HISTORIES = 2
 _STEPS = 10
 _MOST_PODS = 7  # fewer than there are cards, so that all of them find one
 _SLICES = 6
@@ -101,6 +101,7 @@ class History:
 
 
 @pytest.mark.cluster
+@pytest.mark.matrix
 @pytest.mark.parametrize("number", range(_HISTORIES))
 def test_a_random_history_leaves_what_it_should(
     driver: Installation, namespace: str, number: int

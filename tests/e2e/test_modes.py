@@ -19,11 +19,12 @@ _PREPARE = "FailedPrepareDynamicResources"
 _ALLOCATE = "GcuAllocationFailed"
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("mode", "amount", "more"),
     [
-        pytest.param(Mode.WHOLE, None, {}, id="whole", marks=pytest.mark.matrix),
-        pytest.param(Mode.SHARED, 2, {"slices": "2"}, id="shared", marks=pytest.mark.matrix),
+        pytest.param(Mode.WHOLE, None, {}, id="whole"),
+        pytest.param(Mode.SHARED, 2, {"slices": "2"}, id="shared"),
         pytest.param(Mode.DRS, 3, {"size": "3"}, id="drs"),
     ],
 )
@@ -51,6 +52,7 @@ def test_the_status_tells_what_the_machine_has(
     assert (condition["type"], condition["status"]) == ("Ready", "True")
 
 
+@pytest.mark.matrix
 def test_a_card_takes_one_mode_at_a_time(one: OneCard) -> None:
     one.run("shared", Mode.SHARED, 4)
     for name, mode, amount in (("more", Mode.SHARED, 3), ("all", Mode.WHOLE, None)):

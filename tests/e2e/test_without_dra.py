@@ -196,6 +196,7 @@ def test_a_card_is_lost_and_comes_back(without_dra: OldInstallation, examples: P
     assert (without_dra.agent_pod(node), containers(without_dra)) == (agent, before)
 
 
+@pytest.mark.matrix
 def test_a_pod_waits_for_a_card_in_its_mode(without_dra: OldInstallation, namespace: str) -> None:
     """No card of a node is free: a pod that needs an empty one is told why, and takes the first
     that is left; one that is sent there past the scheduler is refused."""

@@ -48,8 +48,8 @@ def prepare(node: Node, kind: Kind) -> tuple[Kubelet, ClaimRef]:
 @pytest.mark.parametrize(
     ("fault", "again"),
     [
-        ("create-hangs", "retry"),
         ("create-hangs-after-making", "pod gone"),
+        pytest.param("create-hangs", "retry", marks=pytest.mark.matrix),
         pytest.param("create-hangs", "pod gone", marks=pytest.mark.matrix),
         pytest.param("create-hangs-after-making", "retry", marks=pytest.mark.matrix),
     ],

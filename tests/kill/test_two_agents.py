@@ -32,8 +32,8 @@ def agents(node: Node) -> tuple[Kubelet, Kubelet]:
 @pytest.mark.parametrize(
     "kind",
     [
-        Kind.WHOLE,
         Kind.DRS_BESIDE,
+        pytest.param(Kind.WHOLE, marks=pytest.mark.matrix),
         pytest.param(Kind.SHARED, marks=pytest.mark.matrix),
         pytest.param(Kind.DRS, marks=pytest.mark.matrix),
     ],
