@@ -30,7 +30,7 @@ from tests.control_plane.published_cases import NODE, Case, case, case_beside
 from tests.seed import Sample, told
 from tests.unit.controller.allocator.build import ALL_CLASSES, state
 
-CASES: Final = Sample(always=500, of_the_day=500, soak=100_000)
+CASES: Final = Sample(always=300, of_the_day=300, soak=100_000)
 _BLOCK: Final = 500
 _CLASSES: Final = ALL_CLASSES | {driver: device_class(driver) for driver in (NET, CPU)}
 _SELECTORS: Final = Selectors()

@@ -9,7 +9,7 @@ import pytest
 from tests.property.verdicts import check
 from tests.seed import Sample
 
-STATES: Final = Sample(always=2_000, of_the_day=4_000, soak=100_000)
+STATES: Final = Sample(always=1_000, of_the_day=2_000, soak=100_000)
 _BLOCK: Final = 1_000
 
 

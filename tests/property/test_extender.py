@@ -9,7 +9,7 @@ import pytest
 from tests.property.extender_history import History
 from tests.seed import Sample, told
 
-HISTORIES: Final = Sample(always=60, of_the_day=120, soak=10_000)
+HISTORIES: Final = Sample(always=40, of_the_day=80, soak=10_000)
 _BLOCK: Final = 50
 _STEPS: Final = 80
 

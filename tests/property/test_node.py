@@ -9,7 +9,7 @@ import pytest
 from tests.seed import Sample
 from tests.unit.node.histories import play
 
-HISTORIES: Final = Sample(always=300, of_the_day=500, soak=200_000)
+HISTORIES: Final = Sample(always=150, of_the_day=250, soak=200_000)
 
 
 @pytest.mark.parametrize("seeds", HISTORIES.blocks(100))

@@ -9,7 +9,7 @@ import pytest
 from tests.seed import Sample, told
 from tests.unit.controller.allocating.two_leaders import play
 
-HISTORIES: Final = Sample(always=30, of_the_day=60, soak=10_000)
+HISTORIES: Final = Sample(always=20, of_the_day=40, soak=10_000)
 
 
 @pytest.mark.parametrize("seeds", HISTORIES.blocks(25))
