@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any, Final, cast
+from typing import Final, cast
 
-from dra_driver.kube.api import PatchType
 from dra_driver.kube.resources import NODES, RESOURCE_CLAIMS, Resource
 from dra_driver.model.claims.claim import ClaimRef, Object
 from tests.cluster.waiting import wait_until
+from tests.component.agent.applying import Applying
 from tests.fake_api.api import FakeApi
 from tests.unit.agent.node import Claims, Node
 from tests.unit.kubelet_api import fake_kubelet
@@ -18,31 +18,23 @@ DEVICE: Final = "whole-0000-0d-00-0"
 USERS: Final = [{"resource": "pods", "name": name, "uid": f"uid-{name}"} for name in ("a", "b")]
 
 
-class Storm:
-    """The API server for an agent. Each claim that it reads is written by kube-controller-manager
-    before the agent can write it. The agent applies the list that it owns."""
+class Storm(Applying):
+    """Each claim that the agent reads is written by kube-controller-manager before the agent can
+    write it."""
 
     def __init__(self, api: FakeApi) -> None:
-        self._api = api.client("gcu-dra-agent/1")
+        super().__init__(api)
         self._manager = api.client("kube-controller-manager/1")
         self._counts = itertools.count()
 
-    def __getattr__(self, verb: str) -> Any:
-        return getattr(self._api, verb)
-
     def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
-        read = self._api.get(resource, name, namespace=namespace)
+        read = self.api.get(resource, name, namespace=namespace)
         if resource is RESOURCE_CLAIMS:
             users = {"reservedFor": USERS[: 1 + next(self._counts) % 2]}
             self._manager.patch(
                 resource, name, {"status": users}, namespace=namespace, subresource="status"
             )
         return read
-
-    def patch(self, resource: Resource, name: str, body: Object, **how: Any) -> Object:
-        if how.pop("patch_type", PatchType.MERGE) is PatchType.APPLY:
-            del how["field_manager"], how["force"]
-        return self._api.patch(resource, name, body, **how)
 
 
 def test_a_claim_in_a_storm_of_writes_is_prepared_reported_and_unprepared(node: Node) -> None:
