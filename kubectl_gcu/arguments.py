@@ -35,7 +35,7 @@ def _inspect(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "holds it. Exit codes: 0, all is shown; 1, nothing can be; 2, wrong usage; 3, a part.",
     )
     made.add_argument("node", nargs="?", default="", help="show this node alone")
-    _common(made, (*_FORMS, "wide", "gcushare"), "where claims and pods are read")
+    _common(made, (*_FORMS, "wide", "gcushare", "gcushare-drs"), "where claims and pods are read")
 
 
 def _explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -24,6 +24,7 @@ from dra_driver.kube.resources import RESOURCE_CLAIM_TEMPLATES, Resource
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import GcuError
+from dra_driver.model.mode import Mode
 from dra_driver.version import VERSION
 from kubectl_gcu import output
 from kubectl_gcu.arguments import parser
@@ -33,6 +34,7 @@ from kubectl_gcu.cluster.manifest import load_documents, parse_manifest
 from kubectl_gcu.cluster.saved import SavedState
 from kubectl_gcu.cluster.state import ClusterState, read_cluster
 from kubectl_gcu.cluster.to_decide import objects_to_decide
+from kubectl_gcu.gcushare import as_gcushare
 from kubectl_gcu.inventory.by_claims import nodes_by_claims
 from kubectl_gcu.inventory.by_limits import nodes_by_limits
 from kubectl_gcu.inventory.views import NodeView, Totals
@@ -90,7 +92,15 @@ def _inspect(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
         where = f"the node {options.node}" if options.node else "the cluster"
         _say(f"error: {where} has no GCUs of this driver", errors)
         return FAILED
-    out.write(_render(options.output, nodes, missing, colour=out.isatty()))
+    match options.output:
+        case "json" | "yaml":
+            text = output.as_text(options.output, output.as_data(nodes, missing))
+        case "gcushare" | "gcushare-drs":
+            mode = Mode.DRS if options.output == "gcushare-drs" else Mode.SHARED
+            text = as_gcushare(nodes, mode, one=bool(options.node))
+        case _:
+            text = output.table(nodes, wide=options.output == "wide", colour=out.isatty())
+    out.write(text)
     return PARTIAL if missing else 0
 
 
@@ -174,16 +184,6 @@ def inventory(state: ClusterState) -> tuple[list[NodeView], list[str]]:
     by_claims = nodes_by_claims(Inventory.of(state.slices, state.rules), state.claims, state.pods)
     nodes = sorted([*by_claims, *by_limits], key=lambda each: each.name)
     return nodes, [*state.missing.values(), *unreadable]
-
-
-def _render(chosen: str, nodes: Sequence[NodeView], missing: Sequence[str], *, colour: bool) -> str:
-    match chosen:
-        case "json" | "yaml":
-            return output.as_text(chosen, output.as_data(nodes, missing))
-        case "gcushare":
-            return output.as_gcushare(nodes)
-        case _:
-            return output.table(nodes, wide=chosen == "wide", colour=colour)
 
 
 def _kubeconfig(environ: Mapping[str, str]) -> Path | None:

@@ -1,9 +1,9 @@
-"""How the inventory is printed: as a table, as JSON or YAML, or as the vendor's gcushare did."""
+"""How the inventory is printed: as a table, as JSON or YAML."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from itertools import chain
 from typing import Any, Final, NamedTuple
@@ -235,54 +235,3 @@ def as_text(form: str, data: Any) -> str:
     """`data` of dictionaries, lists, texts and numbers, as ``json`` or ``yaml``."""
     text = json.dumps(data, indent=2) + "\n"
     return text if form == "json" else str(yaml.safe_dump(json.loads(text), sort_keys=False))
-
-
-def as_gcushare(nodes: Sequence[NodeView]) -> str:
-    """The list that the vendor's gcushare-scheduler-plugin serves for all nodes, with slices and
-    instances beside each other, which it serves apart. Cards are called by their minor; one whose
-    minor nobody publishes, by its PCI address. Whole cards are not among what gcushare serves."""
-    return json.dumps([_gcushare_node(node) for node in nodes], indent=2) + "\n"
-
-
-def _gcushare_node(node: NodeView) -> dict[str, Any]:
-    cards = [card for card in node.cards if card.mode is not Mode.WHOLE]
-    total = sum(_units(card) for card in cards)
-    used = sum(card.used for card in cards)
-    return {
-        "name": node.name,
-        "totalGCU": total,
-        "usedGCU": used,
-        "availableGCU": total - used,
-        "devices": {
-            str(card.address) if card.minor is None else str(card.minor): {
-                **({"virt": "DRS" if card.mode is Mode.DRS else "Shared"} if card.mode else {}),
-                "totalGCU": _units(card),
-                "usedGCU": card.used,
-                "availableGCU": _units(card) - card.used,
-                "pods": list(_gcushare_pods(card)),
-            }
-            for card in cards
-        },
-    }
-
-
-def _units(card: CardView) -> int:
-    return card.total or card.slices or card.size
-
-
-def _gcushare_pods(card: CardView) -> Iterator[dict[str, Any]]:
-    for holder in card.holders:
-        for pod in holder.pods:
-            yield {
-                "name": pod.name,
-                "namespace": pod.namespace,
-                "uid": pod.uid,
-                "creationTimestamp": pod.created or None,
-                "usedGCU": holder.amount,
-                "phase": pod.phase,
-                "containers": {
-                    name: {"allocated": True, "request": holder.amount}
-                    | ({"profileName": holder.profile} if holder.profile else {})
-                    for name in pod.containers
-                },
-            }

@@ -78,6 +78,13 @@ TAINTS: Final = {
             "[could not be destroyed](health.md#when-a-pod-ends-on-a-card-that-fails)"
         ),
     ),
+    names.TAINT_HELD: (
+        _CLOSED,
+        (
+            "a claim that was deleted by force "
+            "[still holds the card](health.md#when-a-deleted-claim-still-holds-a-card)"
+        ),
+    ),
     names.TAINT_FOREIGN: (_CLOSED, "[others use the card](sharing.md#cards-that-others-use)"),
     names.TAINT_CHANGING: (
         _CLOSED,

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from controller.extender.gcushare import annotations as pod_annotations
 from controller.extender.retry_queue import ANNOTATION_RETRY
 from dra_driver.agent.slices.failing_taints import ORPHANED
+from dra_driver.agent.slices.held_taints import DELETED_CLAIM
 from dra_driver.config.device_config import API_VERSION, ISOLATION, KIND, Amount, GcuConfig
 from dra_driver.device_plugin import node_annotations
 from dra_driver.model import names
@@ -92,6 +93,7 @@ def taints() -> str:
         names.TAINT_ALLOCATED_BY: (names.ALLOCATOR_CONTROLLER,),
         names.TAINT_UNHEALTHY: UNHEALTHY_VALUES,
         names.TAINT_FAILING: ("", ORPHANED),
+        names.TAINT_HELD: (DELETED_CLAIM,),
         names.TAINT_FOREIGN: ("",),
         names.TAINT_CHANGING: ("",),
     }

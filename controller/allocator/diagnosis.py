@@ -20,11 +20,16 @@ from dra_driver.model.names import (
     CAPACITY_SLICES,
     CLASS_DRS,
     DRIVER,
+    TAINT_HELD,
     TAINT_UNHEALTHY,
 )
 from dra_driver.selector.allowance import AllowanceSpent
 from dra_driver.selector.selector import Selectors
 
+_TAINTED: Final = {
+    TAINT_UNHEALTHY: "unhealthy",
+    TAINT_HELD: "still held by a deleted claim",
+}
 _MODES: Final = {"whole": "held as a whole", "shared": "in shared mode", "drs": "in DRS mode"}
 
 
@@ -321,8 +326,9 @@ def _word(
     capacity_fit, use = device_request.capacity_fit(card.kinds[index]), card.uses[index]
     assert capacity_fit is not None  # or it would be too small
     if result is Feasibility.TAINTED:
-        if any(taint.key == TAINT_UNHEALTHY for taint in capacity_fit.taints):
-            return "unhealthy"
+        keys = {taint.key for taint in capacity_fit.taints}
+        if known := [word for key, word in _TAINTED.items() if key in keys]:
+            return known[0]
         first = capacity_fit.taints[0]
         return f"tainted {first.key}" + (f" by DeviceTaintRule {first.rule}" if first.rule else "")
     assert use is not None  # or it would have room

@@ -24,7 +24,7 @@ CARD_INFO: Final = GaugeSpec(
 CARD_PROBLEM: Final = GaugeSpec(
     "gcu_card_problem",
     "1 for each problem of a card, as the taint of its devices has it: `problem` is `unhealthy`, "
-    "`failing`, `foreign` or `changing`, and `value` says more.",
+    "`failing`, `held`, `foreign` or `changing`, and `value` says more.",
     ("pci_bus_id", "problem", "value"),
 )
 CARD_SIZE: Final = GaugeSpec(

@@ -6,6 +6,7 @@
     ├── InvalidValue          something that came in from a person or an API object is malformed
     ├── Refused               a rule of ours forbids what was asked (the rule and the holder named)
     │   ├── ForeignCard       somebody else has divided the card
+    │   ├── DeviceHeld        other owners on the node have the devices
     │   ├── MixesDrivers      a claim asks for devices of several drivers, of which one is ours
     │   └── NotLeader         another replica of the controller may write now
     ├── HardwareError         sysfs or efsmi did not answer, or answered what we cannot read
@@ -28,6 +29,8 @@ for the person who reads ``kubectl describe pod``.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 
 class GcuError(Exception):
@@ -67,6 +70,14 @@ class Refused(GcuError):
 
 class ForeignCard(Refused):
     """Somebody else has divided the card; it is no use to anybody here while that is so."""
+
+
+class DeviceHeld(Refused):
+    """Other owners on the node have what was asked for; `holders` are their UIDs."""
+
+    def __init__(self, what: str, holders: Iterable[str], *, remedy: str = "") -> None:
+        self.holders = frozenset(holders)
+        super().__init__(what, remedy=remedy)
 
 
 class HardwareError(GcuError):

@@ -43,6 +43,7 @@ TAINT_UNHEALTHY: Final = f"{DRIVER}/unhealthy"
 TAINT_FOREIGN: Final = f"{DRIVER}/foreign"
 TAINT_CHANGING: Final = f"{DRIVER}/changing"
 TAINT_FAILING: Final = f"{DRIVER}/failing"
+TAINT_HELD: Final = f"{DRIVER}/held"
 ALLOCATOR_CONTROLLER: Final = "controller"
 ALLOCATOR_SCHEDULER: Final = "scheduler"
 # On the controller's Lease: who allocates. Written by the leader, read by agents (docs/adr/0027).

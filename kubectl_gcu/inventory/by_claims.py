@@ -27,7 +27,14 @@ from dra_driver.model.names import (
     TAINT_ALLOCATED_BY,
 )
 from dra_driver.model.pci import PciAddress
-from kubectl_gcu.inventory.views import CardView, Holder, HoldingPod, NodeView, ServedBy
+from kubectl_gcu.inventory.views import (
+    CardView,
+    Holder,
+    HolderInstance,
+    HoldingPod,
+    NodeView,
+    ServedBy,
+)
 
 NOT_PUBLISHED: Final = "not published"
 """The problem of a card that a claim holds, and that no agent publishes any more."""
@@ -119,7 +126,7 @@ def _add_holder(cards: _Cards, claim: Object, result: Result, pods: Mapping[str,
         amount=_amount(mode, result),
         claim=f"{claim['metadata']['namespace']}/{claim['metadata']['name']}",
         pods=tuple(_users(claim, pods)),
-        profile=str(data.get("profile", "")),
+        instance=_instance(data, result.request),
         admin=result.admin_access,
     )
     cards[address] = replace(
@@ -147,6 +154,21 @@ def _prepared(claim: Object, result: Result) -> Mapping[str, Any]:
             data: Mapping[str, Any] = device.get("data") or {}
             return data
     return {}
+
+
+def _instance(data: Mapping[str, Any], request: str) -> HolderInstance | None:
+    """The instance of one request. Before Kubernetes 1.36 requests that have shares of one card
+    are in one entry."""
+    shares = data.get("shares") or (data,)
+    share = next((each for each in shares if each.get("request", request) == request), data)
+    if "profile" not in share:
+        return None
+    return HolderInstance(
+        share["profile"],
+        share.get("instanceID"),
+        share.get("profileID"),
+        share.get("instanceUUID", ""),
+    )
 
 
 def _users(claim: Object, pods: Mapping[str, Object]) -> Iterator[HoldingPod]:

@@ -6,13 +6,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.devices.node_cards import Hold, NodeCard, parse_cards
+from dra_driver.model.devices.node_cards import HeldInstance, Hold, NodeCard, parse_cards
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS
 from kubectl_gcu.cluster.state import ClusterState
 from kubectl_gcu.inventory.by_claims import holding_pod
-from kubectl_gcu.inventory.views import CardView, Holder, HoldingPod, NodeView, ServedBy
+from kubectl_gcu.inventory.views import (
+    CardView,
+    Holder,
+    HolderInstance,
+    HoldingPod,
+    NodeView,
+    ServedBy,
+)
 
 
 def nodes_by_limits(state: ClusterState) -> tuple[list[NodeView], list[str]]:
@@ -60,5 +67,8 @@ def _holders(mode: Mode, held: tuple[Hold, ...], pods: Mapping[str, Object]) -> 
             users = (holding_pod(pod, (hold.container,)),)
         elif hold.pod:
             users = (HoldingPod("", "", hold.pod, (hold.container,)),)
-        profile = hold.instance.profile if hold.instance else ""
-        yield Holder(mode, hold.amount, "", users, profile)
+        yield Holder(mode, hold.amount, "", users, _instance(hold.instance))
+
+
+def _instance(held: HeldInstance | None) -> HolderInstance | None:
+    return HolderInstance(held.profile, held.id, held.profile_id, held.uuid) if held else None

@@ -10,12 +10,14 @@ from dra_driver.model.names import (
     TAINT_CHANGING,
     TAINT_FAILING,
     TAINT_FOREIGN,
+    TAINT_HELD,
     TAINT_UNHEALTHY,
 )
 
 PAGES: Final[Mapping[str, str]] = {
     TAINT_UNHEALTHY: "docs/user/health.md#what-to-do-with-an-unhealthy-card",
     TAINT_FAILING: "docs/user/health.md#when-a-device-cannot-be-prepared",
+    TAINT_HELD: "docs/user/health.md#when-a-deleted-claim-still-holds-a-card",
     TAINT_FOREIGN: "docs/user/sharing.md#cards-that-others-use",
     TAINT_CHANGING: "docs/user/sharing.md#what-cards-are-offered-as",
 }

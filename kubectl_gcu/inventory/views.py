@@ -36,20 +36,36 @@ class HoldingPod:
 
 
 @dataclass(frozen=True, slots=True)
+class HolderInstance:
+    """A DRS instance as its node's agent reports it, by efsmi's numbers. `profile_id` is None of a
+    card that is lost; `uuid` is empty where efsmi prints none."""
+
+    profile: str
+    id: int | None = None
+    profile_id: int | None = None
+    uuid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Holder:
-    """What one claim, or one pod with limits, has of a card: `amount` slices, an instance of that
-    size and `profile`, or 1 for the whole card.
+    """What one claim, or one pod with limits, has of a card: `amount` slices, an `instance` of that
+    size, or 1 for the whole card.
 
     `claim` is ``namespace/name``, and empty for limits. `admin` claims hold nothing: they use a
-    card beside whoever holds it. `profile` is empty until the instance exists.
+    card beside whoever holds it. `instance` is None until it exists.
     """
 
     mode: Mode
     amount: int
     claim: str
     pods: tuple[HoldingPod, ...]
-    profile: str = ""
+    instance: HolderInstance | None = None
     admin: bool = False
+
+    @property
+    def profile(self) -> str:
+        """The instance's, such as ``3g.20gb``; empty without one."""
+        return self.instance.profile if self.instance else ""
 
 
 @dataclass(frozen=True, slots=True)

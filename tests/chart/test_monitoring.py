@@ -270,6 +270,48 @@ def check(
     run([programs / "promtool", "test", "rules", folder / "tests.yaml"])
 
 
+EXPORTED: Final = (
+    'enflame_gcu_usage{busid="0000:40:00.0",host="sse-lab",minor_number="2",name="Enflame T10",'
+    'pod_name="",pod_namespace="",slot="PCIE3_GPU",uuid="GCU-U53000080105"}'
+)
+"""A line as the vendor's exporter writes it, with the labels of its document."""
+
+
+def test_the_vendors_exporter_joins_by_the_query_of_the_page(
+    groups: Any, tmp_path: Path, cluster_report: Callable[[str], None]
+) -> None:
+    """Each container has the load of its card; the exporter may be scraped by two jobs."""
+    page = (CHECKOUT / "docs/user/monitoring.md").read_text()
+    [query] = re.findall(r"```\n(gcu_card_container_info[^`]*enflame_gcu_usage[^`]*)```", page)
+    labels = 'node="a",UUID="{}",device="gcu2",namespace="team",pod="{}",container="main"'
+    queried = {
+        "input_series": [
+            {"series": f"gcu_card_container_info{{{labels.format(card, pod)}}}", "values": "1x9"}
+            for card, pod in (
+                ("U53000080105", "one"),
+                ("U53000080105", "two"),
+                ("U53000080105", ""),  # while the kubelet does not answer
+                ("U53000080106", "other"),
+            )
+        ]
+        + [
+            {"series": EXPORTED.replace("{", f'{{job="{job}",'), "values": "80x9"}
+            for job in ("gcu-exporter", "node")
+        ],
+        "promql_expr_test": [
+            {
+                "expr": query,
+                "eval_time": "5m",
+                "exp_samples": [
+                    {"labels": f"{{{labels.format('U53000080105', pod)}}}", "value": 80}
+                    for pod in ("one", "two")
+                ],
+            }
+        ],
+    }
+    check(groups, [queried], tmp_path, cluster_report)
+
+
 def case(series: Series, at: str, alerts: Sequence[Object]) -> Object:
     """As promtool reads it."""
     return {

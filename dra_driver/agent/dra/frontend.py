@@ -7,7 +7,9 @@ from typing import Final
 
 from dra_driver.agent.context import AgentContext
 from dra_driver.agent.dra.claim_status import ClaimStatuses
+from dra_driver.agent.dra.deleted_claims import DeletedClaimDetector
 from dra_driver.agent.dra.device_health import DeviceHealths
+from dra_driver.agent.dra.patient_handler import PatientHandler
 from dra_driver.agent.events import EventReporter
 from dra_driver.agent.lifecycle.mode_handover import claimed_cards, dra_cards
 from dra_driver.agent.lifecycle.serving_mode import ServingMode
@@ -17,10 +19,13 @@ from dra_driver.agent.slices.allocator_handover import AllocatorHandover, LeaseN
 from dra_driver.agent.slices.desired_devices import DesiredDevices
 from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.agent.slices.failing_taints import FailingTaints
+from dra_driver.agent.slices.held_taints import HeldTaints
 from dra_driver.agent.slices.publish_lock import PublishLock
 from dra_driver.agent.slices.publisher import Publisher
 from dra_driver.agent.slices.slice_totals import config_in_use
+from dra_driver.kubelet_api.device_plugin.folders import Folders
 from dra_driver.kubelet_api.dra.plugin import KubeletPlugin
+from dra_driver.kubelet_api.pod_resources import PodResources
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.errors import GcuError
 from dra_driver.model.names import pool_name
@@ -30,6 +35,7 @@ from dra_driver.util.debouncer import Debouncer
 # Seconds: pods start in bursts, and the kubelet's calls go before the writes that follow them.
 _AFTER_CALLS: Final = 0.25
 _LONGEST_AFTER_CALLS: Final = 10.0
+_KUBELET_PATIENCE: Final = 10.0  # seconds for the kubelet's list of containers
 _STALE_AFTER: Final = 3  # inventories that were due and did not succeed
 
 
@@ -66,10 +72,18 @@ class DraFrontend:
             in_use=lambda card, rule: config_in_use(ledger(), card, rule),
         )
         self._published = published
+        self._deleted_claims = DeletedClaimDetector(
+            context.api,
+            PodResources(Folders.of(settings.kubelet_root).pod_resources, _KUBELET_PATIENCE),
+            ledger,
+            on_change=context.on_change,
+        )
         self._publisher = Publisher(
             context.api,
             settings.node_name,
-            devices=FailingTaints(desired, context.failures, ledger=ledger),
+            devices=HeldTaints(
+                FailingTaints(desired, context.failures, ledger=ledger), self._deleted_claims.cards
+            ),
             held=lambda: claimed_cards(ledger()) | handover.cards_to_retain(),
             form=settings.slice_form,
             evict=settings.evicting,
@@ -91,7 +105,7 @@ class DraFrontend:
             context.on_change, delay=_AFTER_CALLS, longest=_LONGEST_AFTER_CALLS
         )
         self._plugin = KubeletPlugin(
-            context.preparer,
+            PatientHandler(context.preparer, ledger, self._deleted_claims.deleted_among),
             DeviceHealths(
                 context.cards,
                 pool=pool_name(settings.node_name),
@@ -119,6 +133,7 @@ class DraFrontend:
             self._publishes = True
             self._publisher.start()
             self._statuses.start()
+            self._deleted_claims.start()
 
     def withdraw(self, grace: float) -> None:
         """Take no new call, and let running calls end within `grace` seconds."""
@@ -129,6 +144,7 @@ class DraFrontend:
         deadline = Deadline(within)
         self._after_calls.stop()
         self._handover.stop()
+        self._deleted_claims.stop(deadline.left())
         self._statuses.stop(deadline.left())
         self._publisher.stop(deadline.left())
 
@@ -167,6 +183,7 @@ class DraFrontend:
         published = {
             "the publisher": self._publisher.is_alive(),
             "the writer of claim statuses": self._statuses.is_alive(),
+            "the detector of deleted claims": self._deleted_claims.is_alive(),
         }
         return (served if self._serves else {}) | (published if self._publishes else {})
 

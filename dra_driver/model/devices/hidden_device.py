@@ -24,6 +24,7 @@ _TAINTS: Final = {
     names.TAINT_FOREIGN: "foreign",
     names.TAINT_CHANGING: "changing",
     names.TAINT_FAILING: "failing",
+    names.TAINT_HELD: "held",
 }
 """The attribute for each taint: a string of the taint's values with commas between them, or true
 where the taint has no value. Effects are left out: servers that need hidden slices evict nobody."""

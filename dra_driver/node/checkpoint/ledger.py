@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.claims.owner import ContainerAllocation, Owner
-from dra_driver.model.errors import Refused
+from dra_driver.model.errors import DeviceHeld, Refused
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
@@ -205,9 +205,10 @@ def _exclude(owner: Owner, wanted: PreparedDevice, holder: Owner, held: Prepared
             f"{held.request!r} and as {wanted.device_name} for request {wanted.request!r}",
             remedy=owner.renewal,
         )
-    raise Refused(
+    raise DeviceHeld(
         f"{clash} cannot be given to {owner.title} in mode {wanted.mode}: {holder.title} "
         f"(UID {holder.uid}) holds it in mode {held.mode}",
+        [holder.uid],
         remedy="the card is free once the pods that use it have ended",
     )
 
@@ -237,9 +238,10 @@ def _count(
     for holder, device in others:
         amounts[holder.title] = amounts.get(holder.title, 0) + (device.amount or total)
     held = ", ".join(f"{title} holds {amount}" for title, amount in amounts.items())
-    raise Refused(
+    raise DeviceHeld(
         f"{owner.title} was allocated {asked} of the {total} {unit} of card {wanted[0].card}, and "
         f"{total - taken} are left" + (f": {held}" if held else ""),
+        [holder.uid for holder, _ in others],
         remedy=owner.renewal,
     )
 

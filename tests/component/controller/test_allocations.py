@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.model.claims.claim import allocation, reserved_for, results
 from dra_driver.model.names import FINALIZER
 from tests.component.controller.conftest import Start
 from tests.component.controller.stage import Stage
-from tests.control_plane.objects import node_of, whole
+from tests.control_plane.objects import node_of, resource_slices, whole
 
 UNHEALTHY = {"key": "gcu.enflame.com/unhealthy", "value": "lost", "effect": "NoSchedule"}
 
@@ -22,6 +22,23 @@ def test_unsatisfiable_is_told_on_pod_and_claim(stage: Stage, start_controller: 
         stage.wait_for_event(
             "one", f"{kind}: 2 cards: 2 unhealthy", reason="Warning GcuAllocationFailed"
         )
+
+
+def test_a_card_that_a_deleted_claim_still_holds_comes_last(
+    stage: Stage, start_controller: Start
+) -> None:
+    """The second pod waits for it with the reason, and gets it when the agent removes the taint."""
+    held = {"key": "gcu.enflame.com/held", "value": "deleted-claim", "effect": "NoSchedule"}
+    node = stage.add_node([whole(0, held), whole(1)])
+    start_controller()
+    stage.start("first")
+    [given] = results(stage.allocated("first"))
+    assert given.device == "whole-0000-01-00-0"
+    stage.start("second")
+    stage.wait_for_event("second", "1 still held by a deleted claim", reason="GcuAllocationFailed")
+    for each in resource_slices(node, [whole(0), whole(1)]):
+        stage.api.put(RESOURCE_SLICES, each)
+    assert stage.bind("second") == node
 
 
 def test_a_selector_that_cannot_be_evaluated_is_told(stage: Stage, start_controller: Start) -> None:

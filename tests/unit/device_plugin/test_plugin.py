@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
@@ -18,6 +19,8 @@ from tests.unit.device_plugin.plugin_node import DRS, ONE, SHARED, TWO, WHOLE, L
 from tests.unit.device_plugin.plugin_world import ids
 from tests.unit.kubelet_api.device_plugin.device_manager import AdmissionError
 from tests.unit.node.world import CARDS
+
+CHECKOUT: Final = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -179,6 +182,33 @@ def test_pods_stay_while_the_kubelet_is_away(node: Node) -> None:
     assert node.profiles(ONE) == ["3g.20gb"]
     node.kubelet.end("a")
     node.becomes(2, 12, 12)
+
+
+def test_a_restart_of_the_kubelet_ends_pods_whose_init_containers_have_limits(node: Node) -> None:
+    """The page quotes the message. The pod's instance is destroyed, and others stay."""
+    page = (CHECKOUT / "docs/user/device-plugin.md").read_text(encoding="utf-8")
+    node.kubelet.admit("ends", "init", DRS, 1, init=True)
+    node.kubelet.admit("ends", "main", DRS, 1)
+    node.kubelet.admit("stays", "main", DRS, 3)
+    node.kubelet.stop()
+    node.kubelet.forget_plugins()
+    with pytest.raises(AdmissionError) as ended:
+        node.kubelet.readmit("ends")
+    node.kubelet.readmit("stays")
+    assert f"| `{ended.value}` |".replace(DRS, "…") in page
+    node.kubelet.start()
+    node.kubelet.until(node.is_known, "not registered again")
+    node.kubelet.until(lambda: node.profiles(ONE) == ["3g.20gb"], "the instance stays")
+
+
+def test_a_pod_whose_plugin_is_registered_first_stays(node: Node) -> None:
+    """After a restart of the kubelet. The plugin cannot make it so: the kubelet does not wait."""
+    node.kubelet.admit("a", "init", DRS, 1, init=True)
+    node.kubelet.stop()
+    node.kubelet.start()
+    node.kubelet.until(node.is_known, "not registered again")
+    node.kubelet.readmit("a")
+    assert node.profiles(ONE) == ["1g.6gb"]
 
 
 def test_a_pod_that_goes_while_the_agent_is_away(node: Node) -> None:

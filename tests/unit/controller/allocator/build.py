@@ -20,6 +20,7 @@ from dra_driver.selector.selector import Selectors
 
 TAINT = {"key": "gcu.enflame.com/allocated-by", "value": "controller", "effect": "NoSchedule"}
 UNHEALTHY = {"key": "gcu.enflame.com/unhealthy", "value": "lost", "effect": "NoSchedule"}
+HELD = {"key": "gcu.enflame.com/held", "value": "deleted-claim", "effect": "NoSchedule"}
 
 
 def card(bus: int) -> str:

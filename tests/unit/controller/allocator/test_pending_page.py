@@ -26,6 +26,7 @@ PHRASES = (
     "a card that is too small has",
     "with counters, which only kube-scheduler allocates",
     "unhealthy",
+    "still held by a deleted claim",
     "tainted",
     "none selected by DeviceClass",
     "the profiles of cards are",

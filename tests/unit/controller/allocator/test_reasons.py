@@ -11,6 +11,7 @@ from dra_driver.asks.templates import template_for
 from dra_driver.model.claims.claim import Object
 from tests.unit.controller.allocator.build import (
     ANY,
+    HELD,
     UNHEALTHY,
     allocated,
     claim,
@@ -60,6 +61,14 @@ REASONS = {
         [allocated("x", "a", *names("whole", 0, 1, 2, 3, 4))],
         [claim("c")],
         "8 cards: 5 held, 3 unhealthy; 1 requested",
+    ),
+    "held by a deleted claim": (
+        pool(
+            "a", [device("whole", 0, taints=[HELD]), device("whole", 1, taints=[HELD, UNHEALTHY])]
+        ),
+        [],
+        [claim("c")],
+        "2 cards: 1 still held by a deleted claim, 1 unhealthy; 1 requested",
     ),
     "devices of one card": (
         pool("a", [device(mode, 0) for mode in ("whole", "shared", "drs")]),

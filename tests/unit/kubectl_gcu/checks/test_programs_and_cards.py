@@ -11,9 +11,13 @@ from dra_driver.kube.resources import DEVICE_CLASSES as CLASSES_RESOURCE
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.node_cards import Hold
 from dra_driver.model.names import CLASS_WHOLE, TAINT_CHANGING
+from kubectl_gcu import output
 from kubectl_gcu.checks.installation import Installation
+from kubectl_gcu.cluster.state import ClusterState
+from kubectl_gcu.main import inventory
 from tests.unit.controller.allocator.build import (
     CLASSES,
+    HELD,
     UNHEALTHY,
     allocated,
     device,
@@ -277,6 +281,18 @@ def test_after_a_switch_to_the_controller_a_held_card_is_no_fault() -> None:
         "done: when its last claim ends, it is offered as configured "
         "(docs/user/sharing.md#what-cards-are-offered-as)."
     )
+
+
+def test_a_card_that_a_deleted_claim_still_holds() -> None:
+    """No claim is its holder any more, so the taint alone says that it is not free."""
+    slices = pool("a", [device(mode, 1, taints=[HELD]) for mode in ("whole", "shared")])
+    [line] = found_in(with_state(slices=tuple(slices), claims=()))
+    assert line == (
+        "card-problem: node a, card 0000:01:00.0: held: deleted-claim. "
+        "docs/user/health.md#when-a-deleted-claim-still-holds-a-card says what to do."
+    )
+    shown, _ = inventory(ClusterState(tuple(slices)))
+    assert "held: deleted-claim" in output.table(shown, wide=False, colour=False)
 
 
 def counted(mode: str, bus: int) -> Object:

@@ -120,23 +120,6 @@ def test_cards_of_one_kind_have_their_own_uuid() -> None:
     assert cards == [("a", 1, "TPUA0"), ("a", 2, "TPUA1"), ("b", 1, "TPUA0"), ("b", 2, "TPUA1")]
 
 
-def test_as_the_vendors_gcushare() -> None:
-    nodes, _ = inventory(BY_LIMITS)
-    [node] = json.loads(output.as_gcushare(nodes))
-    assert (node["name"], node["totalGCU"], node["usedGCU"], node["availableGCU"]) == (
-        "b",
-        18,
-        4,
-        14,
-    )
-    card = node["devices"]["3"]
-    assert (card["virt"], card["totalGCU"], card["availableGCU"]) == ("DRS", 6, 2)
-    assert card["pods"][0]["containers"] == {
-        "main": {"allocated": True, "request": 3, "profileName": "3g.20gb"}
-    }
-    assert "virt" not in node["devices"]["5"]
-
-
 def test_the_containers_of_a_claim_that_kube_scheduler_made_for_limits() -> None:
     """Another claim's mappings are not its own."""
     user = pod("one")

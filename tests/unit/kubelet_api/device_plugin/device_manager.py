@@ -79,12 +79,15 @@ class DeviceManager:
         for folder in (self.folders.plugins, self.folders.pod_resources.parent):
             folder.mkdir(parents=True, exist_ok=True)
 
-    def start(self) -> None:
+    def forget_plugins(self) -> None:
         """As a kubelet that starts: no plugin is known, and no socket stays."""
         for path in self.folders.plugins.iterdir():
             if path.is_socket():
                 path.unlink()
         self.endpoints = {}
+
+    def start(self) -> None:
+        self.forget_plugins()
         for path in (self.folders.kubelet, self.folders.pod_resources):
             path.unlink(missing_ok=True)
             server = grpc.server(ThreadPoolExecutor(8))
@@ -175,6 +178,18 @@ class DeviceManager:
             self.entries.append(Entry(pod, container, resource, chosen, answer, init))
             self.write_checkpoint()
         return answer
+
+    def readmit(self, pod: str) -> None:
+        """As a kubelet that has started admits the pods that run: containers that run need nothing,
+        and an ended init container must find its devices healthy (``devicesToAllocate``, 1.37.2).
+        Raises AdmissionError; then the kubelet ends the pod."""
+        for each in self.entries:
+            if each.pod == pod and each.init and not self.ids(each.resource):
+                self.end(pod)
+                raise AdmissionError(
+                    "Allocate failed due to no healthy devices present; cannot allocate unhealthy "
+                    f"devices {each.resource}, which is unexpected"
+                )
 
     def choose(self, pod: str, resource: str, count: int) -> frozenset[str]:
         """The devices for a container; raises AdmissionError where there are too few."""
