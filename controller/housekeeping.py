@@ -44,6 +44,7 @@ class Housekeeping:
         namespace = settings.lease_namespace
         own_pod = OwnPod(api, namespace=namespace, name=identity)
         agents = RunningAgents()
+        registry.register(agents)
         self._unclaimed = UnclaimedPods(agents)
         registry.register(self._unclaimed)
         self._parts: dict[str, Background] = {

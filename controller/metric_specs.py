@@ -98,6 +98,12 @@ FOREIGN_ALLOCATIONS: Final = GaugeSpec(
 CONFLICTING_ALLOCATIONS: Final = GaugeSpec(
     "gcu_controller_conflicting_allocations", "Claims that have devices that are allocated twice."
 )
+NODES_WITHOUT_AGENT: Final = GaugeSpec(
+    "gcu_controller_nodes_without_agent",
+    "1 for each node for which the DaemonSet has made a pod, and where no agent runs, or whose "
+    "kubelet has gone silent.",
+    ("node",),
+)
 PODS_WITHOUT_CLAIM: Final = GaugeSpec(
     "gcu_controller_pods_without_claim",
     "Pods that run on a node with an agent and have neither a claim nor limits, but cards by their "

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 from controller.allocator.packing.policy import Policy
@@ -31,8 +31,13 @@ _UNCERTAIN: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class _UncertainBind:
+    """`notes` are the annotations that the pod gets with the write. At `due` the write has happened
+    or never will. With `is_repeated` an earlier write of the same may happen as well."""
+
     call: BindArgs
+    notes: Mapping[str, str]
     due: float
+    is_repeated: bool = False
 
 
 class Binder:
@@ -60,19 +65,22 @@ class Binder:
     def bind(self, call: BindArgs) -> None:
         """Bind the pod, and annotate it with the cards that it gets.
 
-        Raises Refused where the node has no room (any more), KubeError where the API server did
-        not bind the pod. A repeated call for a bound pod does nothing.
+        Raises Refused where the node has no room (any more), or where an earlier call for another
+        node may still be carried out, and KubeError where the API server did not bind the pod. A
+        repeated call for a bound pod does nothing.
         """
         pod = self._api.get(PODS, call.name, namespace=call.namespace)
         self._check(pod, call)
         if pods.node_name(pod) == call.node:
             return
-        uncertain = _UncertainBind(call, self._clock() + _UNCERTAIN)
-        notes = self._assume(pod, uncertain)
+        uncertain = self._assume(pod, call)
         try:
-            self._api.create(BINDINGS, _binding(call, notes))
-        except (Unavailable, TooManyRequests):
+            self._api.create(BINDINGS, _binding(call, uncertain.notes))
+        except Unavailable:
             raise  # the pod may be bound nevertheless: see `resolve_uncertain`
+        except TooManyRequests:
+            self._count(uncertain, pod)  # the server has not begun
+            raise
         except GcuError:
             self._resolve(uncertain)  # an earlier call may have bound it
             raise
@@ -101,19 +109,25 @@ class Binder:
         if pods.node_name(pod) not in {"", call.node}:
             raise Refused(f"{title} is bound to {pods.node_name(pod)} already")
 
-    def _assume(self, pod: Object, uncertain: _UncertainBind) -> dict[str, str]:
-        """Choose the pod's cards. Returns its annotations; none if it requests no GCU. Raises
-        Refused."""
-        call = uncertain.call
+    def _assume(self, pod: Object, call: BindArgs) -> _UncertainBind:
+        """Choose the pod's cards, the same ones as in an earlier call that may still be carried
+        out. The notes are empty if the pod requests no GCU. Raises Refused."""
+        due = self._clock() + _UNCERTAIN
         request = parse_limits(pod)
         if request is None:
-            return {}
+            return _UncertainBind(call, {}, due)
         with self._lock:
-            bound_pod = place(self._cache, self._policy, pod, request, call.node)
-            self._cache.assume(bound_pod)
+            earlier = self._uncertain.get(call.uid) if self._cache.is_assumed(call.uid) else None
+            if earlier is not None:
+                _check_same_node(earlier, call)
+                uncertain = replace(earlier, due=due, is_repeated=True)
+            else:
+                bound_pod = place(self._cache, self._policy, pod, request, call.node)
+                self._cache.assume(bound_pod)
+                notes = describe(bound_pod, self._cache.cards(call.node), self._now_ns())
+                uncertain = _UncertainBind(call, notes, due)
             self._uncertain[call.uid] = uncertain
-            cards = self._cache.cards(call.node)
-        return dict(describe(bound_pod, cards, self._now_ns()))
+        return uncertain
 
     def _resolve(self, uncertain: _UncertainBind) -> None:
         """Read the pod, and count it as it is. If it cannot be read, it stays assumed."""
@@ -125,17 +139,34 @@ class Binder:
         except KubeError as error:
             logger.warning("pod %s/%s cannot be read: %s", call.namespace, call.name, error)
             return
+        self._count(uncertain, pod)
+
+    def _count(self, uncertain: _UncertainBind, pod: Object | None) -> None:
+        """Count the pod as it was read; None if it is gone."""
+        uid = uncertain.call.uid
         with self._lock:
-            if pod is None or uid_of(pod) != call.uid:
-                if self._cache.is_assumed(call.uid):
-                    self._cache.drop_pod(call.uid)
+            if pod is None or uid_of(pod) != uid:
+                if self._cache.is_assumed(uid):
+                    self._cache.drop_pod(uid)
             elif pods.node_name(pod):
                 self._cache.learn_pod(pod)
-            elif self._uncertain.get(call.uid) is uncertain:  # else another call binds the pod
-                self._cache.forget(call.uid)
+            elif self._uncertain.get(uid) is not uncertain:
+                return  # another call binds the pod
+            elif not uncertain.is_repeated or uncertain.due <= self._clock():
+                self._cache.forget(uid)
 
 
-def _binding(call: BindArgs, annotations: dict[str, str]) -> Object:
+def _check_same_node(earlier: _UncertainBind, call: BindArgs) -> None:
+    """Its cards could be another pod's by the time the earlier write is carried out."""
+    if earlier.call.node != call.node:
+        raise Refused(
+            f"pod {call.namespace}/{call.name} may still become bound to {earlier.call.node}: the "
+            "API server has not answered the first call",
+            remedy=f"kube-scheduler tries again; it is known after {_UNCERTAIN:.0f} s",
+        )
+
+
+def _binding(call: BindArgs, annotations: Mapping[str, str]) -> Object:
     """A Binding (core/v1); its annotations become the pod's (upstream: setPodHostAndAnnotations),
     and it is refused where the pod has another UID or is bound."""
     return {
@@ -145,7 +176,7 @@ def _binding(call: BindArgs, annotations: dict[str, str]) -> Object:
             "namespace": call.namespace,
             "name": call.name,
             "uid": call.uid,
-            "annotations": annotations,
+            "annotations": dict(annotations),
         },
         "target": {"apiVersion": "v1", "kind": "Node", "name": call.node},
     }

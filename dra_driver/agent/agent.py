@@ -15,6 +15,7 @@ from dra_driver.agent.context import AgentContext
 from dra_driver.agent.device_plugin.frontend import DevicePluginFrontend
 from dra_driver.agent.dra.frontend import DraFrontend
 from dra_driver.agent.events import MODE_CHOSEN, EventReporter
+from dra_driver.agent.forgotten_claims import ForgottenClaims
 from dra_driver.agent.lifecycle.bring_up import BringUp
 from dra_driver.agent.lifecycle.node_checks import NodeChecks
 from dra_driver.agent.lifecycle.readiness import ReadinessReporter
@@ -174,7 +175,11 @@ class Agent:
             cards=self._cards,
             card_configs=self._card_configs,
             foreign_plugins=foreign_plugins,
-            unknown_claims=UnknownClaimDetector(kubelet, self._journal.snapshot),
+            kubelet=kubelet,
+            unknown_claims=UnknownClaimDetector(self._journal.snapshot),
+            forgotten_claims=ForgottenClaims(
+                api, ledger=self._journal.snapshot, unprepare=claim_manager.unprepare
+            ),
             reconciler=NodeReconciler(
                 claim_manager=claim_manager,
                 journal=self._journal,

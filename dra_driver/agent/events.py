@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -11,6 +12,8 @@ from dra_driver.kube.resources import NODES, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.errors import GcuError
 from dra_driver.node.claims.recreated import RecreatedInstance
+
+logger = logging.getLogger(__name__)
 
 # Reasons of events; docs/user/events.md lists them.
 MODE_CHOSEN: Final = "GcuServingModeChosen"
@@ -35,6 +38,7 @@ RUNTIME_UNSUITABLE: Final = "GcuRuntimeUnsuitable"
 JOURNAL_DAMAGED: Final = "GcuJournalDamaged"
 JOURNAL_REBUILT: Final = "GcuJournalRebuilt"
 CLAIMS_UNKNOWN: Final = "GcuClaimsUnknown"
+CLAIM_FORGOTTEN: Final = "GcuClaimForgotten"
 
 _ACTION: Final = "Serve"
 _MOST_NAMED: Final = 10  # claims in one event
@@ -106,6 +110,16 @@ class EventReporter:
             "delete its pod"
         )
         self.warning(CLAIMS_UNKNOWN, note)
+
+    def claim_forgotten(self, claim: ClaimRef) -> None:
+        """The claim was unprepared although the kubelet did not ask for it. The event is about the
+        node: the claim is gone, and maybe its namespace."""
+        note = (
+            f"claim {claim} (UID {claim.uid}) was prepared, is gone from the API server, and no "
+            "container of the kubelet has it: its devices were freed"
+        )
+        logger.warning("%s", note)
+        self.warning(CLAIM_FORGOTTEN, note)
 
     def _record(self, regarding: Object, kind: EventType, reason: str, note: str) -> None:
         self._recorder.record(regarding, kind=kind, reason=reason, note=note, action=_ACTION)

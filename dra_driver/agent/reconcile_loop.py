@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from dra_driver.agent.cards.card_cache import CardCache
 from dra_driver.agent.cards.card_config import CardConfigSource
@@ -13,9 +14,11 @@ from dra_driver.agent.events import (
     CARD_WITHOUT_DRS,
     EventReporter,
 )
+from dra_driver.agent.forgotten_claims import ForgottenClaims
 from dra_driver.agent.unknown_claims import UnknownClaimDetector
 from dra_driver.kube.errors import KubeError
 from dra_driver.kubelet_api.errors import KubeletError
+from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
@@ -31,6 +34,12 @@ from dra_driver.util.hooks import OnChange
 logger = logging.getLogger(__name__)
 
 
+class KubeletContainers(Protocol):
+    """`dra_driver.kubelet_api.pod_resources.PodResources`."""
+
+    def containers(self) -> tuple[ContainerResources, ...]: ...
+
+
 class ReconcileLoop(Background):
     """Runs every `interval` seconds in its own thread, and sooner while the configuration of the
     cards is unknown. `on_change` is called when published devices or a claim's status may have
@@ -42,7 +51,9 @@ class ReconcileLoop(Background):
         cards: CardCache,
         card_configs: CardConfigSource,
         foreign_plugins: ForeignPluginDetector,
+        kubelet: KubeletContainers,
         unknown_claims: UnknownClaimDetector,
+        forgotten_claims: ForgottenClaims,
         reconciler: NodeReconciler,
         profile_prober: ProfileProber,
         event_reporter: EventReporter,
@@ -57,7 +68,9 @@ class ReconcileLoop(Background):
         self._cards = cards
         self._card_configs = card_configs
         self._foreign_plugins = foreign_plugins
+        self._kubelet = kubelet
         self._unknown_claims = unknown_claims
+        self._forgotten_claims = forgotten_claims
         self._reconciler = reconciler
         self._profile_prober = profile_prober
         self._event_reporter = event_reporter
@@ -87,7 +100,7 @@ class ReconcileLoop(Background):
             if adopt and cards and not findings.unknown:
                 self._journal.mark_rebuilt(losses)
             self._apply(findings, cards)
-            self._report_unknown_claims()
+            self._compare_claims()
             if self._card_configs.known:
                 self._probe_profiles(cards)
 
@@ -119,14 +132,19 @@ class ReconcileLoop(Background):
             self._event_reporter.warning(CARD_FOREIGN, problem.text)
         self._mark_foreign()
 
-    def _report_unknown_claims(self) -> None:
+    def _compare_claims(self) -> None:
+        """What the journal has lost, and what it has alone."""
         try:
-            unknown = self._unknown_claims.detect()
+            containers = self._kubelet.containers()
         except KubeletError as error:
             logger.warning("which claims the node's containers use is unknown: %s", error)
             return
+        unknown = self._unknown_claims.detect(containers)
         if unknown:
             self._event_reporter.claims_unknown(unknown)
+        for claim in self._forgotten_claims.release(containers):
+            self._event_reporter.claim_forgotten(claim)
+            self._on_change()
 
     def _mark_foreign(self) -> None:
         """A foreign instance on a card is a better reason than a foreign device plugin."""

@@ -3,38 +3,26 @@ files with them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import Protocol
+from collections.abc import Callable, Collection, Iterable
 
 from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.node.checkpoint.ledger import Ledger
 
 
-class KubeletContainers(Protocol):
-    """`dra_driver.kubelet_api.pod_resources.PodResources`."""
-
-    def containers(self) -> tuple[ContainerResources, ...]: ...
-
-
 class UnknownClaimDetector:
     """Compares what the kubelet says of its containers with the journal's `ledger`."""
 
-    def __init__(self, kubelet: KubeletContainers, ledger: Callable[[], Ledger]) -> None:
-        self._kubelet = kubelet
+    def __init__(self, ledger: Callable[[], Ledger]) -> None:
         self._ledger = ledger
         self._before: Collection[str] = ()
 
-    def detect(self) -> list[str]:
+    def detect(self, containers: Iterable[ContainerResources]) -> list[str]:
         """Claims as ``namespace/name``, sorted, that were unknown at the last call, too: one
-        that ends is forgotten by the kubelet a moment after the journal. Raises KubeletError,
+        that ends is forgotten by the kubelet a moment after the journal. `containers` were listed
+        before the call: a claim is in the journal before the kubelet has it. Raises
         JournalError."""
-        # The kubelet first: a claim is in the journal before the kubelet has it.
-        used = {
-            f"{each.namespace}/{claim}"
-            for each in self._kubelet.containers()
-            for claim in each.claims
-        }
+        used = {f"{each.namespace}/{claim}" for each in containers for claim in each.claims}
         owners = [held.owner for held in self._ledger().claims.values()]
         known = {f"{each.namespace}/{each.name}" for each in owners if isinstance(each, ClaimRef)}
         before, self._before = self._before, used - known

@@ -11,6 +11,7 @@ from dra_driver.hardware.efsmi.join import EfsmiUnclear, Joined, mode_of
 from dra_driver.hardware.efsmi.query import QueriedCard
 from dra_driver.hardware.efsmi.runner import Efsmi
 from dra_driver.hardware.efsmi.survey import Surveyor
+from dra_driver.hardware.known_nodes import KnownNodes
 from dra_driver.hardware.sysfs import GcuFunction, Sysfs
 from dra_driver.model import names
 from dra_driver.model.card import Card, Problem, Virtualization
@@ -41,11 +42,20 @@ class HardwareScan:
 
 class Machine:
     """Looks at the hardware; each answer is of now. A card with more error records than
-    `error_limit` has a problem; without a limit, none for that."""
+    `error_limit` has a problem; without a limit, none for that. `known_nodes` says which device
+    nodes a card should have."""
 
-    def __init__(self, sysfs: Sysfs, efsmi: Efsmi, *, error_limit: int | None = None) -> None:
+    def __init__(
+        self,
+        sysfs: Sysfs,
+        efsmi: Efsmi,
+        *,
+        error_limit: int | None = None,
+        known_nodes: KnownNodes | None = None,
+    ) -> None:
         self._sysfs = sysfs
         self._error_limit = error_limit
+        self._known_nodes = known_nodes or KnownNodes()
         self._surveyor = Surveyor(efsmi, patience=efsmi.timeout * _PATIENCE)
 
     def inventory(self) -> HardwareScan:
@@ -79,7 +89,10 @@ class Machine:
                 if isinstance(error, EfsmiUnclear):
                     unclear.add(function.address)
         hung = survey.hung & silent.keys()
-        return HardwareScan(tuple(cards), unusable, silent, hung, frozenset(unclear))
+        self._known_nodes.learn(cards)
+        return HardwareScan(
+            tuple(map(self._with_missing_nodes, cards)), unusable, silent, hung, frozenset(unclear)
+        )
 
     def card(self, card: Card) -> Card:
         """The same card with its minor and device nodes of now, without calling efsmi.
@@ -89,7 +102,11 @@ class Machine:
         minor = self._sysfs.minor(card.address)
         if minor is None:
             raise _not_taken(card.address)
-        return replace(card, minor=minor, nodes=self._sysfs.nodes(minor))
+        now = replace(card, minor=minor, nodes=self._sysfs.nodes(minor))
+        return self._with_missing_nodes(now)
+
+    def _with_missing_nodes(self, card: Card) -> Card:
+        return replace(card, missing_nodes=self._known_nodes.missing(card))
 
     def _card(
         self,

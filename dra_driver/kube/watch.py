@@ -58,9 +58,9 @@ def ignore_restored() -> None:
 
 class Reflector(Background):
     """Lists, then watches from there; lists again when the server no longer has the
-    resourceVersion (410), or did not answer for ten seconds. After every failure it waits, longer
-    each time, so that a refusing server sees a bounded number of requests; only a watch that worked
-    resets the delay.
+    resourceVersion (410), did not answer for ten seconds, or sent an error within a watch. After
+    every failure it waits, longer each time, so that a refusing server sees a bounded number of
+    requests; only a watch that worked resets the delay.
 
     `synced` is set once the first list was delivered; `problem` is why nothing is followed right
     now, None while a watch is open. `wait(seconds)` sleeps, and returns True when the reflector
@@ -229,6 +229,11 @@ class Reflector(Background):
                 if not seen:
                     seen = True
                     self._backoff.reset()
+        except KubeError as error:
+            # Not a connection that broke: the next watch from here may get the same error.
+            if error.status and not isinstance(error, TooManyRequests):
+                self._version = ""
+            raise
         finally:
             self._watch = None
             watch.close()

@@ -61,7 +61,8 @@ class Card:
     at a reboot: never use them as a key. ``memory_mib`` is the card's total as efsmi prints it.
     ``numa_node`` is None where the kernel says -1. ``pcie_bridges`` are the PCI addresses of the
     bridges above the card, from the root complex ``pcie_root`` down. ``virtualization`` is None
-    where efsmi does not tell, ``errors`` its count of error records.
+    where efsmi does not tell, ``errors`` its count of error records. ``missing_nodes`` are the
+    paths of device nodes that cards of its kind have had, and that it has not now.
     """
 
     address: PciAddress
@@ -79,6 +80,7 @@ class Card:
     nodes: tuple[DeviceNode, ...]
     problems: tuple[Problem, ...] = field(default=())
     errors: int | None = None
+    missing_nodes: tuple[str, ...] = ()
 
     @property
     def pcie_switch(self) -> str | None:

@@ -21,6 +21,7 @@ from dra_driver.kube.api import Api
 from dra_driver.kube.client import connect
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS
+from dra_driver.kube.server_wait import ServerWait
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import Refused
 from dra_driver.telemetry.program import run_program
@@ -52,14 +53,17 @@ def main() -> None:
 
 
 def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) -> None:
-    """Raises Refused while a claim or container has GCUs, and KubeError."""
+    """Raises Refused while a claim or container has GCUs, and KubeError. It waits for an API server
+    that is away as long as the Job may last."""
     name = "gcu-dra-uninstall-check"
     settings = load(CheckSettings, argv, environ, prog=name, description=_DESCRIPTION)
     client = connect(settings.kubeconfig, effects=Effects(), user_agent=f"{name}/{VERSION}")
     with closing(client) as api:
-        check(api, settings)
+        server_wait = ServerWait(stop.wait)
+        server_wait.until_answered(lambda: check(api, settings))
         if settings.lift_gates:
-            print(f"{lift_gates(api, stop.wait)} pods were let go to kube-scheduler")
+            lifted = server_wait.until_answered(lambda: lift_gates(api, stop.wait))
+            print(f"{lifted} pods were let go to kube-scheduler")
 
 
 def check(api: Api, settings: CheckSettings) -> None:

@@ -16,6 +16,7 @@ from dra_driver.kube.api import Api
 from dra_driver.kube.client import connect
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import RESOURCE_SLICES
+from dra_driver.kube.server_wait import ServerWait
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import DRIVER
 from dra_driver.telemetry.program import run_program
@@ -29,13 +30,12 @@ def main() -> None:
 
 
 def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) -> None:
-    """Raises KubeError."""
-    del stop
+    """Raises KubeError. It waits for an API server that is away as long as the Job may last."""
     name = "gcu-dra-uninstall-slices"
     settings = load(Settings, argv, environ, prog=name, description=_DESCRIPTION)
     client = connect(settings.kubeconfig, effects=Effects(), user_agent=f"{name}/{VERSION}")
     with closing(client) as api:
-        delete_hidden_slices(api)
+        ServerWait(stop.wait).until_answered(lambda: delete_hidden_slices(api))
 
 
 def delete_hidden_slices(api: Api) -> None:

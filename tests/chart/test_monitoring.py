@@ -49,7 +49,7 @@ FIRES: Final[Mapping[str, Fires]] = {
     "GcuAgentGone": Fires(
         {'gcu_card_info{node="a"}': "1x30 stale", 'gcu_card_info{node="b"}': "1x90"},
         NODE,
-        "Node a had cards an hour ago, and no agent reports any now.",
+        "No agent serves node a.",
     ),
     # The agent's own pod is among the labels of what it exports.
     "GcuCardProblem": Fires(
@@ -243,6 +243,23 @@ def test_a_problem_without_a_value_is_named_alone(
     )
     rule = rules(groups)["GcuCardProblem"]
     check(groups, [case(fires.series, "80m", [firing(rule, fires)])], tmp_path, cluster_report)
+
+
+def test_an_agent_that_is_gone_is_reported_for_as_long_as_it_is(
+    groups: Any, tmp_path: Path, cluster_report: Callable[[str], None]
+) -> None:
+    """Also after the hour for which Prometheus compares with the cards of before."""
+    gone = Fires(
+        {
+            'gcu_card_info{node="a"}': "1x30 stale",
+            'gcu_controller_nodes_without_agent{node="a",pod="c-1"}': "_x30 1x600",
+            'gcu_controller_nodes_without_agent{node="a",pod="c-2"}': "_x30 1x600",
+        },
+        NODE,
+        "No agent serves node a.",
+    )
+    rule = rules(groups)["GcuAgentGone"]
+    check(groups, [case(gone.series, "600m", [firing(rule, gone)])], tmp_path, cluster_report)
 
 
 def rules(groups: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.hardware.drs.drs import Drs
 from dra_driver.hardware.drs.locks import DrsLocks
 from dra_driver.hardware.efsmi.runner import Efsmi
+from dra_driver.hardware.known_nodes import KnownNodes
 from dra_driver.hardware.machine import Machine
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.hardware.vendor_files import VendorMounts
@@ -41,7 +42,12 @@ def node_hardware(
     )
     breaker = HungCardBreaker(settings.efsmi_timeout)
     cards = CardCache(
-        Machine(sysfs, efsmi, error_limit=settings.error_limit),
+        Machine(
+            sysfs,
+            efsmi,
+            error_limit=settings.error_limit,
+            known_nodes=KnownNodes(settings.state_directory),
+        ),
         sysfs,
         presence_interval=settings.presence_interval,
         inventory_interval=settings.inventory_interval,

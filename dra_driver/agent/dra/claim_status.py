@@ -1,7 +1,8 @@
 """Writes ``status.devices`` of claims: card, index, minor and DRS instance of each device.
 
 It is written after the kubelet has its answer, and again when a card's health or minor changes.
-Nothing waits for it.
+Nothing waits for it. An admission webhook may hold up each write of its namespaces for half a
+minute, so the namespaces are written side by side.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, Protocol
 
 from dra_driver.agent.sources import CardSource, LedgerSource
@@ -48,9 +50,13 @@ _REJECTED: Final = (
 )
 
 
+_NAMESPACES_AT_ONCE: Final = 8
+"""Each has a thread while its claims are written."""
+
+
 @dataclass(slots=True)
 class _Retry:
-    """When the status of a claim, which could not be written, is written again."""
+    """When a claim, or a namespace of which no claim could be written, is tried again."""
 
     backoff: Backoff = field(default_factory=lambda: Backoff(first=1.0, longest=60.0))
     due: float = 0.0
@@ -77,6 +83,25 @@ class _Content:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """A claim whose status has to be written: `statuses` as they are to be."""
+
+    ref: ClaimRef
+    content: _Content
+    statuses: Sequence[Object]
+
+
+class Spawn(Protocol):
+    """Runs the work in a thread of its own."""
+
+    def __call__(self, work: Callable[[], None], /) -> object: ...
+
+
+def _in_thread(work: Callable[[], None]) -> None:
+    threading.Thread(target=work, name="claim-status-writes", daemon=True).start()
+
+
 class OnStatusRejected(Protocol):
     """Called once for a claim whose status can never be written; `note` says why."""
 
@@ -85,7 +110,8 @@ class OnStatusRejected(Protocol):
 
 class ClaimStatuses(Background):
     """Writes the status of the claims that are prepared in `ledger`, and of the `waiting` claims,
-    whose prepare fails, in its own thread, whenever it is woken.
+    whose prepare fails, whenever it is woken. The claims of one namespace are written one after the
+    other, up to eight namespaces at a time.
 
     While `cards` is None nothing is written. The API server keeps the entries of other drivers,
     and drops this driver's when the claim is deallocated.
@@ -104,6 +130,7 @@ class ClaimStatuses(Background):
         now: Now = lambda: datetime.now(UTC),
         clock: Clock = time.monotonic,
         wait: Wait | None = None,
+        spawn: Spawn = _in_thread,
     ) -> None:
         """`wait(seconds)` sleeps, and returns True when the writer was stopped."""
         super().__init__("claim-status", wait=wait, interrupt=self.wake)
@@ -116,9 +143,12 @@ class ClaimStatuses(Background):
         self._backoff = backoff or Backoff(first=1.0, longest=60.0)
         self._now = now
         self._clock = clock
+        self._spawn = spawn
+        self._lock = threading.Lock()  # for what follows
         self._written: dict[ClaimRef, Sequence[Object]] = {}
-        self._retries: dict[ClaimRef, _Retry] = {}
+        self._retries: dict[ClaimRef | str, _Retry] = {}  # by claim or namespace
         self._unwritable: set[ClaimRef] = set()
+        self._busy: set[str] = set()  # namespaces whose claims are being written
         self._woken = threading.Event()
 
     def start(self) -> None:
@@ -139,8 +169,7 @@ class ClaimStatuses(Background):
             try:
                 pause = self.write()
             except GcuError as error:
-                log = logger.info if isinstance(error, KubeError) else logger.warning
-                log("the status of claims is written later: %s", error)
+                logger.warning("the status of claims is written later: %s", error)
                 if self._wait(self._backoff.next()):
                     return
                 self._woken.set()
@@ -148,29 +177,67 @@ class ClaimStatuses(Background):
                 self._backoff.reset()
 
     def write(self) -> float | None:
-        """Write each status that has changed. Returns the seconds until the next retry, or None.
+        """Begin to write each status that has changed. Returns the seconds until the next retry, or
+        None.
 
-        If a write fails, the other claims are written all the same, and a later call retries it.
-        A claim of which the API server rejects every patch is not retried. Raises JournalError;
-        Unavailable at once if the server does not answer; TooManyRequests.
+        A claim that cannot be written keeps no other waiting, and a namespace no other namespace;
+        a later call retries it. A claim of which the API server rejects every patch is not retried.
+        Raises JournalError.
         """
         cards = self._cards()
         if cards is None:
             return None
-        held = self._contents()
+        held, now = self._contents(), self._clock()
+        with self._lock:
+            due = self._due(held, cards, now)
+            begun = list(due)[: _NAMESPACES_AT_ONCE - len(self._busy)]
+            self._busy.update(begun)
+        for namespace in begun:
+            self._spawn(partial(self._write_namespace, namespace, due[namespace], cards))
+        with self._lock:
+            # What is due already waits for a namespace that is being written, whose end wakes us.
+            later = (each.due for each in self._retries.values() if each.due > now)
+            return min((due_at - now for due_at in later), default=None)
+
+    def _due(
+        self, held: Mapping[ClaimRef, _Content], cards: Cards, now: float
+    ) -> dict[str, list[_Due]]:
+        """What is to be written, by namespace, without namespaces that are being written."""
+        names = {ref.namespace for ref in held}
+        known = held.keys() | names
         self._written = {ref: written for ref, written in self._written.items() if ref in held}
-        self._retries = {ref: retry for ref, retry in self._retries.items() if ref in held}
+        self._retries = {key: retry for key, retry in self._retries.items() if key in known}
         self._unwritable &= held.keys()
+        due: dict[str, list[_Due]] = {}
         for ref, content in held.items():
-            if ref in self._unwritable:
+            if ref in self._unwritable or ref.namespace in self._busy:
                 continue
             statuses = content.statuses(cards, table=self._table)
             if self._written.get(ref) == statuses:
                 self._retries.pop(ref, None)
-            elif self._is_due(ref):
-                self._attempt(ref, content, cards, statuses)
-        now = self._clock()
-        return min((max(0.0, each.due - now) for each in self._retries.values()), default=None)
+            elif self._is_due(ref, now) and self._is_due(ref.namespace, now):
+                due.setdefault(ref.namespace, []).append(_Due(ref, content, statuses))
+        for namespace in names - self._busy - due.keys():
+            if self._is_due(namespace, now):
+                self._retries.pop(namespace, None)  # nothing of it is to be written any more
+        return due
+
+    def _write_namespace(self, namespace: str, due: Sequence[_Due], cards: Cards) -> None:
+        try:
+            for claim in due:
+                if self._stopped.is_set():
+                    return
+                self._attempt(claim, cards)
+        except KubeError as error:
+            delay = self._retry(namespace, at_least=error.retry_after or 0.0)
+            text = "the status of the claims of namespace %s is written again in %.0f s: %s"
+            logger.info(text, namespace, delay, error)
+        else:
+            with self._lock:
+                self._retries.pop(namespace, None)
+        with self._lock:
+            self._busy.discard(namespace)
+        self.wake()  # the claims may have changed meanwhile, and other namespaces may wait
 
     def _contents(self) -> dict[ClaimRef, _Content]:
         prepared = {
@@ -184,31 +251,39 @@ class ClaimStatuses(Background):
             if isinstance(each.owner, ClaimRef)
         }
 
-    def _is_due(self, ref: ClaimRef) -> bool:
-        retry = self._retries.get(ref)
-        return retry is None or self._clock() >= retry.due
+    def _is_due(self, key: ClaimRef | str, now: float) -> bool:
+        retry = self._retries.get(key)
+        return retry is None or now >= retry.due
 
-    def _attempt(
-        self, ref: ClaimRef, content: _Content, cards: Cards, statuses: Sequence[Object]
-    ) -> None:
+    def _retry(self, key: ClaimRef | str, *, at_least: float = 0.0) -> float:
+        """Have it tried again after so many seconds."""
+        with self._lock:
+            retry = self._retries.setdefault(key, _Retry())
+            delay = max(at_least, retry.backoff.next())
+            retry.due = self._clock() + delay
+        return delay
+
+    def _attempt(self, due: _Due, cards: Cards) -> None:
+        """Raises KubeError where the next claim would fail, too."""
+        ref = due.ref
         try:
-            self._write(ref, content, cards)
+            self._write(ref, due.content, cards)
         except KubeError as error:
             if _concerns_all(error):
                 raise
             if isinstance(error, Invalid) and _IMMUTABLE in str(error):
-                self._unwritable.add(ref)
-                self._retries.pop(ref, None)
+                with self._lock:
+                    self._unwritable.add(ref)
+                    self._retries.pop(ref, None)
                 logger.warning("claim %s: %s", ref, _REJECTED)
                 self._on_rejected(ref, _REJECTED)
                 return
-            retry = self._retries.setdefault(ref, _Retry())
-            delay = retry.backoff.next()
-            retry.due = self._clock() + delay
+            delay = self._retry(ref)
             logger.info("the status of claim %s is written again in %.0f s: %s", ref, delay, error)
         else:
-            self._written[ref] = statuses
-            self._retries.pop(ref, None)
+            with self._lock:
+                self._written[ref] = due.statuses
+                self._retries.pop(ref, None)
 
     def _write(self, ref: ClaimRef, content: _Content, cards: Cards) -> None:
         try:
@@ -243,7 +318,7 @@ class ClaimStatuses(Background):
 
 
 def _concerns_all(error: KubeError) -> bool:
-    """Whether the write of the next claim would fail, too. A webhook that does not answer fails
-    the claims of its namespaces alone, with 500."""
+    """Whether the write of the next claim of the namespace would fail, too. A webhook that does not
+    answer fails the claims that it is for, with 500, or is not answered before our own limit."""
     unreachable = isinstance(error, Unavailable) and error.status != 500
     return unreachable or isinstance(error, TooManyRequests)

@@ -84,10 +84,7 @@ class Topology:
         self._size = len(places)
         self._levels = len(distances)
         self._groups = sorted(_walk(numbered), key=lambda each: each.distance)
-        self._above = [
-            [each for each in self._groups if each.parts and each.cards >> card & 1]
-            for card in range(self._size)
-        ]
+        self._above = _groups_by_card(numbered, self._size)
         self._spreads: dict[int, tuple[int, int]] = {}
         self._known: dict[tuple[int, tuple[int, ...], int, int], tuple[int, ...] | None] = {}
 
@@ -274,6 +271,19 @@ def _numbered(
         for part in group.parts
     )
     return replace(group, parts=parts, level=level, outside=outside)
+
+
+def _groups_by_card(tree: _CardGroup, size: int) -> list[tuple[_CardGroup, ...]]:
+    """By card, the groups that it is in, the smallest first."""
+    found: list[tuple[_CardGroup, ...]] = [()] * size
+    open_groups: list[tuple[_CardGroup, tuple[_CardGroup, ...]]] = [(tree, ())]
+    while open_groups:
+        group, above = open_groups.pop()
+        if group.parts:
+            open_groups += ((part, (group, *above)) for part in group.parts)
+        elif group.cards:
+            found[group.cards.bit_length() - 1] = above
+    return found
 
 
 def _walk(group: _CardGroup) -> Iterator[_CardGroup]:

@@ -83,16 +83,29 @@ class CdiSpecs:
     def read_cards(
         self, addresses: Collection[PciAddress], devices: PreparedDevices = ()
     ) -> dict[PciAddress, Card]:
-        """The cards as they are now. The error for a card that cannot be read names the card's
-        device among `devices`."""
+        """The cards as they are now. Raises HardwareError for a card that cannot be read, or that
+        lacks device nodes; the error names the card's device among `devices`."""
         names = {device.card: device.device_name for device in devices}
         cards: dict[PciAddress, Card] = {}
         for address in sorted(addresses):
             with attribute_to(names.get(address)):
-                cards[address] = self._hardware.card(address)
+                cards[address] = _complete(self._hardware.card(address))
         return cards
 
 
 def visible_cards(devices: PreparedDevices) -> set[PciAddress]:
     """The cards that the variables of a container with `devices` name."""
     return {address for device in devices for address in device.visible_cards}
+
+
+def _complete(card: Card) -> Card:
+    """A container that starts without a device node does not get it later."""
+    if card.missing_nodes:
+        raise HardwareError(
+            f"card {card.address} has no {', '.join(card.missing_nodes)} yet, as cards of model "
+            f"{card.model} have",
+            remedy="let udev make the nodes of the GCU driver; the kubelet tries again. Where the "
+            "driver no longer makes them, remove device-nodes.json in the agent's state directory, "
+            "and restart the agent",
+        )
+    return card

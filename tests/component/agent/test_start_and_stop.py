@@ -134,6 +134,23 @@ def test_a_kubelet_whose_folders_come_late_is_waited_for(node: Node) -> None:
     fake_kubelet.notify(node.sockets.registration, registered=True)
 
 
+def test_a_boot_before_udev_is_done(node: Node) -> None:
+    """A container that started without ``/dev/gcuctl`` would never get it."""
+    node.started()
+    node.agents.pop().stop()
+    node.machine.reboot()
+    control = node.machine.root / "dev/gcuctl"
+    control.unlink()
+    node.started()
+    ref = node.api.add("one", card=0)
+    refused = fake_kubelet.prepare_v1(node.sockets.service, ref).claims[ref.uid].error
+    assert "card 0000:0d:00.0 has no /dev/gcuctl yet, as cards of model S60 have" in refused
+    assert not (node.cdi / FILE).exists()
+    control.touch()
+    fake_kubelet.prepare_v1(node.sockets.service, ref)
+    assert "/dev/gcuctl" in node.files()[FILE]
+
+
 def test_drs_mode_that_a_damaged_journal_does_not_know_any_more_is_ended(node: Node) -> None:
     """It is taken for ours then: else the card would wait for a person."""
     node.started()

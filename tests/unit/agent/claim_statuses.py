@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
@@ -25,19 +26,25 @@ START = datetime(2026, 5, 1, 10, tzinfo=UTC)
 ILL = Problem("gcu.enflame.com/unhealthy", "health", "efsmi says no")
 
 
+def run_here(work: Callable[[], None]) -> None:
+    """In place of a thread."""
+    work()
+
+
 class Claims:
-    """Claims of the namespace ``team``, and their status as applied. `refusals` are raised by
-    patches of the claim of that name."""
+    """Claims by name, and their status as applied. `refusals` are raised by patches of the claim
+    of that name; those of the `held` names wait for their event."""
 
     def __init__(self) -> None:
         self.stored: dict[str, Object] = {}
         self.refusals: dict[str, KubeError] = {}
+        self.held: dict[str, threading.Event] = {}
         self.gets: list[str] = []
         self.patches: list[str] = []
         self.on_success: Callable[[], None] = lambda: None
 
     def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
-        assert (resource, namespace) == (RESOURCE_CLAIMS, "team")
+        assert resource == RESOURCE_CLAIMS
         self.gets.append(name)
         if name not in self.stored:
             raise NotFound(f"no claim {name}")
@@ -47,6 +54,8 @@ class Claims:
         assert (how["patch_type"], how["subresource"]) == (PatchType.APPLY, "status")
         assert body["metadata"]["uid"] == self.stored[name]["metadata"]["uid"]
         self.patches.append(name)
+        if name in self.held:
+            assert self.held[name].wait(60)
         if name in self.refusals:
             raise self.refusals[name]
         status = self.stored[name]["status"]
@@ -84,13 +93,21 @@ class Rig:
             now=self._now,
             clock=lambda: self.monotonic,
             wait=self._wait,
+            spawn=run_here,
         )
 
     def prepared(
-        self, name: str, at: int, kind: ClaimStep = ClaimStep.PREPARE_COMPLETED
+        self,
+        name: str,
+        at: int,
+        kind: ClaimStep = ClaimStep.PREPARE_COMPLETED,
+        *,
+        namespace: str = "team",
     ) -> ClaimRef:
         """The claim is allocated to a whole card, and so far in the journal."""
-        self.api.stored.setdefault(name, claim(name, result(at)))
+        made = claim(name, result(at))
+        made["metadata"]["namespace"] = namespace
+        self.api.stored.setdefault(name, made)
         ref = ClaimRef.of(self.api.stored[name])
         self.hold(ref, hold(at), kind=kind)
         return ref

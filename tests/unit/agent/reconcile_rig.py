@@ -12,6 +12,7 @@ from dra_driver.agent.cards.card_cache import CardCache
 from dra_driver.agent.cards.card_config import CardConfigSource
 from dra_driver.agent.cards.foreign_plugin import ForeignPluginDetector
 from dra_driver.agent.events import EventReporter
+from dra_driver.agent.forgotten_claims import ForgottenClaims
 from dra_driver.agent.reconcile_loop import ReconcileLoop
 from dra_driver.agent.unknown_claims import UnknownClaimDetector
 from dra_driver.config.card_rules import CardRules
@@ -73,6 +74,7 @@ class Rig:
         self.kubelet = Kubelet()
         self.recorder = ListRecorder()
         self.changes = 0
+        self.seconds = 0.0
         self.waits: list[float] = []
         self.on_wait: Callable[[], bool] = lambda: True
         parsed = CardRules.model_validate({"rules": rules})
@@ -83,7 +85,14 @@ class Rig:
             cards=cast("CardCache", self.cards),
             card_configs=self.card_configs,
             foreign_plugins=ForeignPluginDetector(self.kubelet),
-            unknown_claims=UnknownClaimDetector(self.kubelet, self.agent.journal.snapshot),
+            kubelet=self.kubelet,
+            unknown_claims=UnknownClaimDetector(self.agent.journal.snapshot),
+            forgotten_claims=ForgottenClaims(
+                world.api,
+                ledger=self.agent.journal.snapshot,
+                unprepare=self.agent.preparer.claim_manager.unprepare,
+                clock=lambda: self.seconds,
+            ),
             reconciler=NodeReconciler(
                 claim_manager=self.agent.preparer.claim_manager,
                 journal=self.agent.journal,

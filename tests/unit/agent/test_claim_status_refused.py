@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -130,36 +131,105 @@ def test_a_server_that_is_away_is_not_asked_for_each_claim(rig: Rig, error: Kube
     for at, name in enumerate("abc"):
         rig.prepared(name, at)
     rig.api.refusals["b"] = error
-    with pytest.raises(type(error)):
-        rig.statuses.write()
+    assert rig.statuses.write() is not None
     assert rig.api.patches == ["a", "b"]
+    rig.statuses.write()
+    assert rig.api.patches == ["a", "b"], "b is not due yet"
 
 
-def test_refusals_are_tried_again_ever_more_slowly(rig: Rig) -> None:
+AWAY = Unavailable("away")
+
+
+def test_a_server_that_is_away_is_asked_ever_more_rarely(rig: Rig) -> None:
+    """However often others wake the writer."""
     rig.prepared("a", 0)
-    rig.api.refusals["a"] = Unavailable("away")
-    rig.on_wait = lambda: len(rig.waits) == 8
-    assert rig.run() == [1, 2, 4, 8, 16, 32, 60, 60]
+    rig.prepared("b", 1)
+    rig.api.refusals["a"] = AWAY
+    for second in range(600):
+        rig.monotonic = float(second)
+        rig.statuses.write()
+    # 1, 2, 4 … 60 s, each shortened by up to half at random.
+    assert 14 <= len(rig.api.patches) <= 26
 
 
 def test_a_success_ends_the_back_off(rig: Rig) -> None:
     rig.prepared("a", 0)
-    rig.api.refusals["a"] = Unavailable("away")
+    rig.api.refusals["a"] = AWAY
+    for _ in range(6):
+        rig.monotonic += rig.statuses.write() or 0.0
+    del rig.api.refusals["a"]
+    assert rig.statuses.write() is None
+    assert rig.cards is not None
+    rig.cards[CARDS[0]] = card(CARDS[0], 7)
+    rig.api.refusals["a"] = AWAY
+    soonest = rig.statuses.write()
+    assert soonest is not None
+    assert 0.5 <= soonest <= 1.0
 
-    def come_back() -> bool:
-        if len(rig.waits) == 3:
-            del rig.api.refusals["a"]
-        return len(rig.waits) == 5
 
-    def go_away_again() -> None:
-        assert rig.cards is not None
-        rig.cards[CARDS[0]] = card(CARDS[0], 7)
-        rig.api.refusals["a"] = Unavailable("away again")
-        rig.statuses.wake()
+def test_a_server_is_not_asked_before_it_wants_to(rig: Rig) -> None:
+    rig.prepared("a", 0)
+    rig.api.refusals["a"] = TooManyRequests("slower", retry_after=7.0)
+    assert rig.statuses.write() == 7.0
 
-    rig.on_wait = come_back
-    rig.api.on_success = go_away_again
-    assert rig.run() == [1, 2, 4, 1, 2]
+
+@pytest.mark.parametrize("end", ["failed calling webhook", "no answer", ""])
+def test_a_webhook_that_holds_up_one_namespace_delays_no_other(rig: Rig, end: str) -> None:
+    """It takes half a minute for each claim, and then fails or lets it pass."""
+    statuses, threads = threaded(rig)
+    rig.prepared("held", 0, namespace="other")
+    rig.prepared("held too", 1, namespace="other")
+    rig.prepared("a", 2)
+    rig.api.held["held"] = over = threading.Event()
+    if end:
+        status = 500 if "webhook" in end else 0
+        rig.api.refusals["held"] = Unavailable(end, status=status)
+    statuses.write()
+    threads["team"].join(60)
+    assert sorted(rig.api.patches) == ["a", "held"]
+    rig.prepared("b", 3)
+    statuses.write()
+    threads["team"].join(60)
+    assert sorted(rig.api.patches) == ["a", "b", "held"], "the namespace is tried once at a time"
+    over.set()
+    threads["other"].join(60)
+    assert ("held too" in rig.api.patches) is (end != "no answer")
+
+
+def test_so_many_namespaces_are_written_at_a_time(rig: Rig) -> None:
+    statuses, threads = threaded(rig)
+    over = threading.Event()
+    for at in range(9):
+        rig.hold(rig.prepared(f"c{at}", 0, namespace=f"n{at}"), hold(0))
+        rig.api.held[f"c{at}"] = over
+    statuses.write()
+    assert statuses.write() is None
+    assert [*threads] == [f"n{at}" for at in range(8)]
+    over.set()
+    for thread in [*threads.values()]:
+        thread.join(60)
+    statuses.write()
+    threads["n8"].join(60)
+    assert sorted(rig.api.patches) == [f"c{at}" for at in range(9)]
+
+
+def threaded(rig: Rig) -> tuple[ClaimStatuses, dict[str, threading.Thread]]:
+    """A writer with a thread for each namespace, the last one of each by its name."""
+    threads: dict[str, threading.Thread] = {}
+
+    def spawn(work: Callable[[], None]) -> None:
+        assert isinstance(work, partial)
+        thread = threads[work.args[0]] = threading.Thread(target=work)
+        thread.start()
+
+    statuses = ClaimStatuses(
+        cast("Api", rig.api),
+        ledger=lambda: rig.ledger,
+        cards=lambda: rig.cards,
+        table=lambda _: None,
+        spawn=spawn,
+    )
+    return statuses, threads
 
 
 def test_a_journal_that_cannot_be_read_is_tried_again(

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from controller import main
 from controller.app import Controller
 from controller.extender.extender import Extender
-from controller.main import runnables_of
+from controller.main import runnables_of, serves_claims
 from controller.settings import ControllerSettings
 from controller.webhook.webhook import Webhook
 from dra_driver.kube.api import Api, ServerVersion
@@ -37,12 +37,15 @@ def chosen(tmp_path: Path, server: Server, **settings: Any) -> list[type]:
     """The types of what runs, in the order in which they start."""
     files = ("extender_certificate", "extender_key", "extender_client_authority")
     values = ControllerSettings.model_validate(dict.fromkeys(files, tmp_path) | settings)
-    return [
-        type(each)
-        for each in runnables_of(
-            values, cast("Api", server), CollectorRegistry(), on_restored=lambda: None
-        )
-    ]
+    api = cast("Api", server)
+    runnables = runnables_of(
+        values,
+        api,
+        CollectorRegistry(),
+        with_claims=serves_claims(values, api),
+        on_restored=lambda: None,
+    )
+    return [type(runnable) for runnable in runnables]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,14 @@ from typing import cast
 import pytest
 
 from dra_driver.kube.api import Api, Change, Listing, WatchEvent
-from dra_driver.kube.errors import Forbidden, Gone, Invalid, KubeError, Unavailable
+from dra_driver.kube.errors import (
+    Forbidden,
+    Gone,
+    Invalid,
+    KubeError,
+    TooManyRequests,
+    Unavailable,
+)
 from dra_driver.kube.resources import PODS
 from dra_driver.kube.watch import Reflector
 from tests.unit.kube.fakes import FakeApi, FakeWatch, added, bookmark, pod
@@ -69,6 +76,35 @@ def test_an_expired_version_lists_again() -> None:
     run(api, told, budget=1.0)
     assert told.lines == ["replace a", "ADDED b", "replace a", "ADDED c"]
     assert api.calls[:4] == ["list", "watch 10", "list", "watch 10"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Unavailable("internal error: cannot decode an event", status=500),
+        Unavailable("the watch cache is not initialised", status=503),
+        KubeError("bad request", status=400),
+    ],
+    ids=["500", "503", "400"],
+)
+def test_a_watch_that_opens_and_sends_an_error_lists_again(error: KubeError) -> None:
+    """From the same version it would send the same error for ever (client-go lists, too)."""
+    told = Told()
+    lists = iter([listing("a"), listing("a", "b", version=20)])
+    answers = scripted(FakeWatch([added("b", 11)], error), FakeWatch([added("c", 21)]))
+    api = FakeApi(lambda: next(lists), answers)
+    waited = run(api, told, budget=0.9)
+    assert api.calls == ["list", "watch 10", "list", "watch 20", "watch 21"]
+    assert told.lines == ["replace a", "ADDED b", "replace a b", "ADDED c"]
+    assert waited.waits[0] == 0.5
+
+
+def test_a_watch_that_asks_for_patience_goes_on_from_the_last_event() -> None:
+    busy = FakeWatch([added("a", 11)], TooManyRequests("slower", retry_after=3.0))
+    api = FakeApi(listing, scripted(busy))
+    waited = run(api, Told(), budget=3.1)
+    assert api.calls == ["list", "watch 10", "watch 11"]
+    assert waited.waits[0] == 3.0
 
 
 def test_a_broken_watch_goes_on_from_the_last_event_without_a_list() -> None:

@@ -38,5 +38,6 @@ OTHER = Card(
     nodes=(DeviceNode("/dev/gcu7", "/dev/gcu7"),),
     problems=(Problem(TAINT_UNHEALTHY, "rma", "flagged"),),
     errors=9,
+    missing_nodes=("/dev/gcuctl",),
 )
 """A card with another value in each field, and the tests that use it fail for a field without."""

@@ -36,11 +36,12 @@ def tool(cards: int = 2, **keys: Any) -> MemoryEfsmi:
 @dataclass
 class SimulatedCards:
     """Plays the agent's view of the cards; `problems` are those that it has found, `modes_told`
-    whether it knows their modes."""
+    whether it knows their modes, `missing_nodes` those that all cards had before."""
 
     tool: MemoryEfsmi
     problems: dict[PciAddress, tuple[Problem, ...]] = field(default_factory=dict)
     modes_told: bool = True
+    missing_nodes: tuple[str, ...] = ()
 
     def card(self, address: PciAddress) -> Card:
         state = self.tool.card(str(address))
@@ -61,6 +62,7 @@ class SimulatedCards:
             pcie_bridges=(),
             nodes=(DeviceNode(f"/dev/gcu{state.minor}", f"/dev/gcu{state.minor}"),),
             problems=self.problems.get(address, ()),
+            missing_nodes=self.missing_nodes,
         )
 
     def all(self) -> list[Card]:

@@ -11,7 +11,7 @@ import pytest
 from dra_driver.agent.dra.claim_status import ClaimStatuses
 from dra_driver.kube.api import Api
 from dra_driver.node.checkpoint.records import ClaimStep
-from tests.unit.agent.claim_statuses import ILL, Rig
+from tests.unit.agent.claim_statuses import ILL, Rig, run_here
 from tests.unit.node.world import CARDS, card, claim, result
 
 
@@ -143,6 +143,7 @@ def test_entries_of_other_drivers_do_not_matter(rig: Rig) -> None:
         ledger=lambda: rig.ledger,
         cards=lambda: rig.cards,
         table=lambda _: None,
+        spawn=run_here,
     )
     again.write()
     assert rig.api.patches == ["a"]

@@ -7,12 +7,12 @@ import threading
 import pytest
 
 from controller.allocator.packing.policy import Policy
-from controller.extender.binder import Binder
+from controller.extender.binder import Binder, _binding
 from controller.extender.cache import ExtenderCache
 from controller.extender.decide import filter_nodes
 from controller.extender.wire import BindArgs
-from dra_driver.kube.errors import Conflict, Unavailable
-from dra_driver.kube.resources import PODS, Resource
+from dra_driver.kube.errors import Conflict, TooManyRequests, Unavailable
+from dra_driver.kube.resources import BINDINGS, PODS, Resource
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import GcuError, Refused
 from tests.unit.controller.extender.api import PodApi
@@ -205,20 +205,84 @@ def test_what_cannot_be_found_out_is_asked_again() -> None:
     assert not world.has_room_for(3)
 
 
-def test_a_pod_whose_write_was_not_answered_can_be_bound_elsewhere() -> None:
-    world = World(FOUR)
+def unanswered(world: World) -> Object:
+    """The pod's Binding to `n`, which the server has not carried out yet."""
     world.api.refusals["create"] = [Unavailable("no answer")]
     with pytest.raises(Unavailable):
         world.bind()
+    return _binding(BindArgs("default", "a", "uid-a", "n"), {})
+
+
+def test_a_pod_whose_write_was_not_answered_is_bound_elsewhere_once_that_is_known() -> None:
+    """Otherwise its first write could arrive after another pod was given the cards."""
+    world = World(FOUR, pod("b", {SHARED: 4}))
+    unanswered(world)
+    words = "default/a may still become bound to n: the API server has not answered the first call"
+    with pytest.raises(Refused, match=words):
+        world.bind(on="m")
+    with pytest.raises(Refused, match="node n: 1 card: 1 with fewer than 4 free slices"):
+        world.bind("b")
+    world.now += 61
+    world.binder.resolve_uncertain()
     world.bind(on="m")
-    assert world.has_room_for(6)
-    world.view.put_pod(world.api.watched("a"))
-    assert world.has_room_for(6)
+    world.bind("b")
 
 
-@pytest.mark.parametrize("again", ["n", "m"], ids=["the same node", "another node"])
+def test_a_write_that_arrives_late_is_counted_where_it_arrived() -> None:
+    world = World(FOUR, pod("b", {SHARED: 4}))
+    late = unanswered(world)
+    with pytest.raises(Refused):
+        world.bind(on="m")
+    world.api.create(BINDINGS, late)
+    world.bind(on="n")
+    with pytest.raises(Refused):
+        world.bind("b")
+    assert [each["target"]["name"] for each in world.api.bindings] == ["n"]
+
+
+def test_a_repeated_call_gives_the_cards_of_the_first_one() -> None:
+    """Of which the write may arrive instead."""
+    world = World(FOUR)
+    world.view.put_node(node("n", card(1), card(2)))
+    sent: list[Object] = []
+    create = world.api.create
+
+    def lost(_: Resource, body: Object) -> Object:
+        sent.append(body)
+        raise Unavailable("no answer")
+
+    world.api.create = lost  # type: ignore[method-assign, assignment]
+    with pytest.raises(Unavailable):
+        world.bind()
+    (first,) = sent
+    other = "0000:02:00.0" if "01:00" in str(first["metadata"]["annotations"]) else "0000:01:00.0"
+    holder = pod("h", {SHARED: 1}, on="n", cards=other)
+    world.view.put_pod(holder)  # best fit is the other card by now
+    world.api.create = create  # type: ignore[method-assign]
+    world.bind()
+    assert world.api.bindings == [first]
+
+
+def test_a_server_that_had_too_much_to_do_has_bound_nothing() -> None:
+    world = World(FOUR)
+    world.api.refusals["create"] = [TooManyRequests("slower")]
+    with pytest.raises(TooManyRequests):
+        world.bind()
+    assert world.has_room_for(6)
+    world.bind(on="m")
+
+
+def test_a_server_that_had_too_much_to_do_says_nothing_of_an_earlier_call() -> None:
+    world = World(FOUR)
+    world.api.refusals["create"] = [Unavailable("no answer"), TooManyRequests("slower")]
+    for error in (Unavailable, TooManyRequests):
+        with pytest.raises(error):
+            world.bind()
+    assert not world.has_room_for(3)
+
+
 def test_a_pod_that_an_earlier_call_bound_meanwhile_counts(
-    monkeypatch: pytest.MonkeyPatch, again: str
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """kube-scheduler gave up on the first call, and asks once more; the server has written the
     first one's Binding when the second one's comes."""
@@ -237,5 +301,5 @@ def test_a_pod_that_an_earlier_call_bound_meanwhile_counts(
     with pytest.raises(Unavailable):
         world.bind(on="n")
     with pytest.raises(Conflict):
-        world.bind(on=again)
+        world.bind(on="n")
     assert not world.has_room_for(3)

@@ -66,7 +66,7 @@ DRAWN: dict[str, Any] = {each.name: ... for each in fields(Card)} | {
 }
 cards = st.builds(Card, **DRAWN)
 # What changes at a reboot, what the node alone needs, and what has events in place of attributes.
-UNPUBLISHED = {"index", "minor", "ecc", "virtualization", "nodes", "errors"}
+UNPUBLISHED = {"index", "minor", "ecc", "virtualization", "nodes", "missing_nodes", "errors"}
 
 
 def whole(card: Card, sips: int | None = None) -> dict[str, Any]:

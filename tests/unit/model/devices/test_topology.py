@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from itertools import combinations
+from types import FrameType
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -146,6 +149,47 @@ def test_exactly_what_trying_all_choices_finds(
 
     best = min(combinations(sorted(available), count), key=rank)
     assert tree.nearest(count, bits(available), free=bits(free), kept=bits(kept)) == best
+
+
+SHAPES: dict[str, Callable[[int], CardPlace]] = {
+    "roots of their own": lambda card: below(root=f"root-{card}"),
+    "one root": lambda card: below(f"{card}", root="root"),
+    "two NUMA nodes": lambda card: below(root=f"root-{card}", numa=card % 2),
+    "switches of eight": lambda card: below(f"{card // 8}", f"{card}", root="root"),
+    "a path": lambda card: below(*"abcdefgh"[: card % 8], f"{card}", root="root"),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("count", [1, 8])
+def test_a_pool_of_twice_the_cards_costs_twice_as_much(shape: str, count: int) -> None:
+    """A stolen token of a node publishes thousands of them."""
+
+    def steps(cards: int) -> int:
+        places = [SHAPES[shape](card) for card in range(cards)]
+        return executed(lambda: Topology(places).nearest(count, (1 << cards) - 1))
+
+    assert steps(400) < 2.5 * steps(200)
+
+
+def executed(work: Callable[[], object]) -> int:
+    """How many instructions of Python the work takes, which no other work on the machine
+    changes."""
+    steps = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Callable[..., Any]:
+        nonlocal steps
+        frame.f_trace_opcodes = True
+        steps += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return steps
 
 
 @pytest.mark.parametrize(

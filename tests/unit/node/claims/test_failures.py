@@ -91,8 +91,14 @@ def told_divided(world: DrsWorld) -> None:
     world.cards.problems[CARDS[0]] = (Problem(TAINT_FOREIGN, "", "has instances"),)
 
 
+def without_nodes(world: DrsWorld) -> None:
+    """After a boot before udev is done."""
+    world.cards.missing_nodes = ("/dev/gcuctl",)
+
+
 def well(world: DrsWorld) -> None:
     world.tool.clear_faults()
+    world.cards.missing_nodes = ()
     if FOREIGN in world.tool.instances(ONE):
         world.tool.set_card(ONE, instances=(), virtualization="Disable")
     world.tool.set_card(ONE, lost=False)
@@ -138,6 +144,9 @@ CARD_HANGS = faulty("card-hangs", card=ONE)
         pytest.param(faulty("create-hangs-after-making"), gone, Mode.DRS, id="lost later"),
         pytest.param(gone, None, Mode.WHOLE, id="a whole card that is lost"),
         pytest.param(gone, None, Mode.SHARED, id="slices of a card that is lost"),
+        pytest.param(without_nodes, None, Mode.DRS, id="device nodes"),
+        pytest.param(without_nodes, None, Mode.WHOLE, id="device nodes of a whole card"),
+        pytest.param(without_nodes, None, Mode.SHARED, id="device nodes of slices"),
         pytest.param(divided, None, Mode.DRS, id="somebody else's instance"),
         pytest.param(told_divided, None, Mode.WHOLE, id="a whole card that somebody else divides"),
         pytest.param(
@@ -233,3 +242,23 @@ def test_a_card_that_another_claim_holds_has_not_failed(world: DrsWorld) -> None
     assert errors(agent, holder) == [""]
     assert all(errors(agent, *[refused] * TRIES))
     assert (world.failures.tripped(), dict(world.failures.waiting())) == (frozenset(), {})
+
+
+@pytest.mark.parametrize("mode", CLAIMS)
+def test_a_pod_ends_without_the_device_nodes_of_its_card(world: DrsWorld, mode: Mode) -> None:
+    agent = world.start()
+    prepared = world.api.add(CLAIMS[mode])
+    assert errors(agent, prepared) == [""]
+    without_nodes(world)
+    assert agent.preparer.unprepare([prepared]) == {"uid-a": None}
+    assert agent.held() == {}
+
+
+def test_a_cdi_file_that_is_there_keeps_the_nodes_that_are_missing(world: DrsWorld) -> None:
+    """A container that restarts gets an error from its runtime, and not fewer nodes."""
+    agent = world.start()
+    assert errors(agent, world.api.add(CLAIMS[Mode.WHOLE])) == [""]
+    before = world.files()
+    without_nodes(world)
+    agent = world.start()
+    assert world.files() == before
