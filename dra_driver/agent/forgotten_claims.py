@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
-from dra_driver.kube.errors import KubeError, NotFound
-from dra_driver.kube.resources import RESOURCE_CLAIMS
+from dra_driver.agent.prepared_claims import current, unlisted
+from dra_driver.kube.errors import KubeError
 from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.errors import GcuError
@@ -53,8 +52,12 @@ class ForgottenClaims:
         """Unprepare the claims that are forgotten for long enough; `containers` are the kubelet's,
         as it lists them now. Returns those that were unprepared; the others are tried again. Raises
         JournalError."""
-        now = self._clock()
-        forgotten = [ref for ref in self._unlisted(containers) if self._is_gone(ref)]
+        now, ledger = self._clock(), self._ledger()
+        forgotten = [
+            ref
+            for ref in unlisted(ledger, containers)
+            if ledger.claims[ref.uid].state is not ClaimState.PREPARE_STARTED and self._is_gone(ref)
+        ]
         self._since = {ref: self._since.get(ref, now) for ref in forgotten}
         released = []
         for ref, since in self._since.items():
@@ -68,28 +71,10 @@ class ForgottenClaims:
                 released.append(ref)
         return released
 
-    def _unlisted(self, containers: Iterable[ContainerResources]) -> Iterator[ClaimRef]:
-        """The kubelet lists names. Of two prepared claims of one name it has one, and only the API
-        server can tell which."""
-        listed = {(each.namespace, claim) for each in containers for claim in each.claims}
-        refs = [
-            held.owner
-            for held in self._ledger().claims.values()
-            if held.state is not ClaimState.PREPARE_STARTED and isinstance(held.owner, ClaimRef)
-        ]
-        names = Counter((ref.namespace, ref.name) for ref in refs)
-        for ref in refs:
-            name = ref.namespace, ref.name
-            if name not in listed or names[name] > 1:
-                yield ref
-
     def _is_gone(self, ref: ClaimRef) -> bool:
         """Whether the API server says that it has the claim no more."""
         try:
-            claim = self._api.get(RESOURCE_CLAIMS, ref.name, namespace=ref.namespace)
-        except NotFound:
-            return True
+            return current(self._api, ref) is None
         except KubeError as error:
             logger.info("whether claim %s exists is unknown: %s", ref, error)
             return False
-        return bool(claim["metadata"]["uid"] != ref.uid)

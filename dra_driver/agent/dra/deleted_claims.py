@@ -9,13 +9,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from dra_driver.agent.prepared_claims import current, unlisted
 from dra_driver.agent.sources import LedgerSource
-from dra_driver.kube.errors import NotFound
-from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.claims.claim import ClaimRef, allocation
 from dra_driver.model.errors import GcuError
@@ -125,17 +124,9 @@ class DeletedClaimDetector(Background):
         return frozenset[PciAddress]().union(*held)
 
     def _unused(self) -> list[ClaimRef]:
-        """The claims that the journal holds, and no container of the kubelet's list uses."""
-        holders: Iterable[object] = (held.owner for held in self._ledger().claims.values())
-        owners = [owner for owner in holders if isinstance(owner, ClaimRef)]
-        if not owners:
-            return []
-        used = {
-            (container.namespace, claim)
-            for container in self._kubelet.containers()
-            for claim in container.claims
-        }
-        return [owner for owner in owners if (owner.namespace, owner.name) not in used]
+        """The prepared claims that no container of the kubelet's list is sure to use."""
+        ledger = self._ledger()
+        return unlisted(ledger, self._kubelet.containers()) if ledger.claims else []
 
     def _is_due(self, uid: str) -> bool:
         retry = self._retries.get(uid)
@@ -144,11 +135,8 @@ class DeletedClaimDetector(Background):
     def _is_allocated(self, owner: ClaimRef) -> bool:
         """Whether the claim is there and has devices. A claim without pods may have been
         deallocated, and is prepared all the same."""
-        try:
-            claim = self._api.get(RESOURCE_CLAIMS, owner.name, namespace=owner.namespace)
-        except NotFound:
-            return False
-        if claim["metadata"]["uid"] != owner.uid or allocation(claim) is None:
+        claim = current(self._api, owner)
+        if claim is None or allocation(claim) is None:
             return False
         retry = self._retries.setdefault(owner.uid, _Retry())
         retry.due = self._clock() + retry.backoff.next()
