@@ -1,0 +1,149 @@
+"""A claim that lost its allocation is allocated again at once where nothing can be in flight."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dra_driver.kube.resources import DEVICE_CLASSES, NODES, PODS, RESOURCE_CLAIMS
+from dra_driver.model.claims.claim import Object
+from tests.unit.controller.allocating.test_scheduler_sight import ELSEWHERE, UNALLOCATED
+from tests.unit.controller.allocator.build import claim, device, device_class, pool
+from tests.unit.controller.world import QUIET, World, node, pod, reserved, unallocated
+
+NODES_OF_ONE_CARD = "abcdef"
+ZONE = "topology.kubernetes.io/zone"
+
+
+def owned(name: str = "c", owner: str = "p") -> Object:
+    """A claim that was made from the pod's template."""
+    found = claim(name)
+    found["metadata"]["ownerReferences"] = [
+        {"controller": True, "kind": "Pod", "uid": f"uid-{owner}"}
+    ]
+    return found
+
+
+def world_with(*claims: Object, **spec: Any) -> World:
+    """Pod `p` has these claims, on node a; each node has one card."""
+    world = World([each for name in NODES_OF_ONE_CARD for each in pool(name, [device("whole", 0)])])
+    for name in NODES_OF_ONE_CARD:
+        world.put(NODES, node(name))
+    for each in claims or (owned(),):
+        world.put(RESOURCE_CLAIMS, each)
+    names = [each["metadata"]["name"] for each in claims or (owned(),)]
+    world.put(PODS, pod("p", *names, **spec))
+    world.run_until_idle()
+    assert world.node_of("c") == "a"
+    return world
+
+
+def says(world: World, message: str) -> None:
+    """kube-scheduler says of the pod that it fits nowhere."""
+    known = world.api.live[PODS, "p"]
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    status = {"conditions": [condition | {"message": message}]}
+    world.put(PODS, known | {"status": known["status"] | status})
+
+
+def refuse(world: World, message: str = ELSEWHERE) -> None:
+    """kube-scheduler finds no node, clears the allocation, and says why."""
+    world.put(RESOURCE_CLAIMS, unallocated(world.claim("c")))
+    says(world, message)
+    world.run_until_idle()
+
+
+def test_it_goes_on_when_kube_scheduler_has_seen_the_release() -> None:
+    world = world_with()
+    for expected in "bcd":
+        refuse(world)
+        assert world.node_of("c") is None
+        says(world, UNALLOCATED)
+        world.run_until_idle()
+        assert world.node_of("c") == expected
+
+
+def test_the_watch_of_pods_may_be_the_earlier_one() -> None:
+    world = world_with()
+    says(world, ELSEWHERE)
+    says(world, UNALLOCATED)
+    world.run_until_idle()
+    world.put(RESOURCE_CLAIMS, unallocated(world.claim("c")))
+    world.run_until_idle()
+    assert world.node_of("c") == "b"
+
+
+@pytest.mark.parametrize(
+    "change", ["no verdict", "nothing of claims", "a named claim", "two users", "by a limit"]
+)
+def test_otherwise_it_is_quiet(change: str) -> None:
+    spec: dict[str, Any] = {}
+    if change == "by a limit":
+        resources = {"claims": [{"name": "c"}], "requests": {"example.com/nic": "1"}}
+        spec = {"containers": [{"name": "main", "resources": resources}]}
+    world = world_with(claim("c") if change == "a named claim" else owned(), **spec)
+    if change == "two users":
+        world.put(PODS, pod("q", "c"))
+    if change == "by a limit":
+        nic = device_class("nic", 'device.driver == "nic"')
+        nic["spec"]["extendedResourceName"] = "example.com/nic"
+        world.put(DEVICE_CLASSES, nic)
+    world.run_until_idle()
+    refuse(world)
+    if change == "nothing of claims":
+        says(world, "0/6 nodes are available: 6 Insufficient cpu.")
+    elif change != "no verdict":
+        says(world, UNALLOCATED)
+    world.run_until_idle()
+    assert world.node_of("c") is None
+    world.after(QUIET)
+    assert world.node_of("c") == "b"
+
+
+def test_nodes_like_the_refused_one_are_tried_later_and_not_in_haste() -> None:
+    world = world_with()
+    for name in "abcd":
+        found = node(name)
+        world.put(NODES, found | {"metadata": found["metadata"] | {"labels": {ZONE: "z1"}}})
+    spreads = [{"topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}]
+    known = world.api.live[PODS, "p"]
+    world.put(PODS, known | {"spec": known["spec"] | {"topologySpreadConstraints": spreads}})
+    spread = ELSEWHERE.replace("pod anti-affinity rules", "pod topology spread constraints")
+    seen = []
+    for _ in range(3):
+        refuse(world, spread)
+        says(world, UNALLOCATED)
+        world.run_until_idle()
+        seen.append(world.node_of("c"))
+        if seen[-1] is None:
+            world.after(QUIET)
+            seen[-1] = f"{world.node_of('c')} late"
+    # a is of the zone z1. When e has failed, no zone is left.
+    assert seen == ["e", "b late", "c late"]
+
+
+def test_a_named_claim_goes_back_to_its_node_at_once_and_to_another_later() -> None:
+    """The pod of a StatefulSet is replaced."""
+    world = world_with(claim("c"))
+    world.put(RESOURCE_CLAIMS, reserved(world.claim("c"), "p"))
+    world.remove(PODS, "p")
+    world.put(RESOURCE_CLAIMS, unallocated(world.claim("c")))
+    again = pod("p", "c")
+    again["metadata"]["uid"] = "uid-of-the-next"
+    world.put(PODS, again)
+    world.run_until_idle()
+    assert world.node_of("c") == "a"
+    # Now another pod has got the card meanwhile.
+    world.put(RESOURCE_CLAIMS, reserved(world.claim("c"), "of-the-next"))
+    world.remove(PODS, "p")
+    world.put(RESOURCE_CLAIMS, unallocated(world.claim("c")))
+    world.put(RESOURCE_CLAIMS, claim("other"))
+    world.put(PODS, pod("other", "other"))
+    world.run_until_idle()
+    assert world.node_of("other") == "a"
+    world.put(PODS, pod("p", "c"))
+    world.run_until_idle()
+    assert world.node_of("c") is None
+    world.after(QUIET)
+    assert world.node_of("c") == "b"
