@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -16,6 +16,7 @@ from controller.cache import nodes, pods
 from controller.cache.keys import uid_of
 from dra_driver.model.claims.claim import Object
 
+HOSTNAME: Final = "kubernetes.io/hostname"
 _WORKLOADS: Final = 256
 _NODES: Final = 256  # of one workload
 
@@ -26,10 +27,10 @@ _INSUFFICIENT: Final = "Insufficient "
 _SPREAD: Final = "node(s) didn't match pod topology spread constraints"
 _AFFINITY: Final = "node(s) didn't match pod affinity rules"
 _ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"
+_PORTS: Final = "node(s) didn't have free ports"
 # About the one node, or about nodes that the controller leaves out itself.
 _OF_ONE_NODE: Final = (
     "Too many pods",
-    "node(s) didn't have free ports",
     "node(s) had untolerated taint",
     "node(s) didn't match Pod's node affinity/selector",
     "node(s) were unschedulable",
@@ -37,37 +38,36 @@ _OF_ONE_NODE: Final = (
     "resourceclaim not available on the node",
     "cannot allocate all claims",
 )
-_HOSTNAME: Final = "kubernetes.io/hostname"
 _LABELS: Final = ("topology.kubernetes.io/zone", "node.kubernetes.io/instance-type")
 
-
-class Likeness(NamedTuple):
-    """What nodes have in common: a label's value, None where they lack the label; or that they lack
-    a resource, if `value` is empty and `is_resource`."""
-
-    key: str
-    value: str | None = ""
-    is_resource: bool = False
+Label = tuple[str, str | None]
+"""A label and its value, None on nodes without the label."""
 
 
 class Learnt(NamedTuple):
-    """`refused` nodes, what nodes have in common with them that the reasons `named`, and what they
-    have in common otherwise, where a reason names nothing that is known: `guessed`."""
+    """`nodes` were refused, for resources that they have nothing of (`lacking`), or because of
+    pods: others are where a label has another value than there (`together`), or replicas where a
+    label of these keys has the same value (`apart`). `guessed` are labels of nodes that were
+    refused for a reason that is not known."""
 
-    refused: frozenset[str]
-    named: frozenset[Likeness]
-    guessed: frozenset[Likeness]
+    nodes: frozenset[str] = frozenset()
+    lacking: frozenset[str] = frozenset()
+    together: frozenset[Label] = frozenset()
+    apart: frozenset[str] = frozenset()
+    guessed: frozenset[Label] = frozenset()
+
+    @staticmethod
+    def union(parts: Sequence[Learnt]) -> Learnt:
+        return Learnt(
+            frozenset[str]().union(*(part.nodes for part in parts)),
+            frozenset[str]().union(*(part.lacking for part in parts)),
+            frozenset[Label]().union(*(part.together for part in parts)),
+            frozenset[str]().union(*(part.apart for part in parts)),
+            frozenset[Label]().union(*(part.guessed for part in parts)),
+        )
 
 
-_NOTHING: Final = Learnt(frozenset(), frozenset(), frozenset())
-
-
-@dataclass(frozen=True, slots=True)
-class _Refusal:
-    at: float
-    node: str
-    named: frozenset[Likeness]
-    guessed: frozenset[Likeness]
+NOTHING: Final = Learnt()
 
 
 @dataclass(slots=True)
@@ -75,36 +75,25 @@ class Refusals:
     """One instance, one thread. `retention`: seconds for which a refusal counts."""
 
     retention: float
-    _by_workload: OrderedDict[str, deque[_Refusal]] = field(default_factory=OrderedDict)
+    _by_workload: OrderedDict[str, deque[tuple[float, Learnt]]] = field(default_factory=OrderedDict)
 
     def learn(self, pod: Object, node: Mapping[str, Any], verdict: str, now: float) -> None:
         """kube-scheduler refused the node for the pod, with this message."""
-        named, guessed = set[Likeness](), set[Likeness]()
-        for reason in _REASON.findall(_of_filter(verdict)):
-            likenesses = _named(reason, pod, node)
-            if likenesses is None:
-                guessed.update(_of_labels(_LABELS, node))
-            else:
-                named.update(likenesses)
-        refusal = _Refusal(now, nodes.name_of(node), frozenset(named), frozenset(guessed))
-        known = self._by_workload.setdefault(_workload(pod), deque(maxlen=_NODES))
-        known.append(refusal)
-        self._by_workload.move_to_end(_workload(pod))
+        reasons = _REASON.findall(_of_filter(verdict))
+        lessons = [_lesson(reason, pod, node) for reason in reasons]
+        learnt = Learnt.union([Learnt(frozenset([nodes.name_of(node)])), *lessons])
+        workload = _workload(pod)
+        self._by_workload.setdefault(workload, deque(maxlen=_NODES)).append((now, learnt))
+        self._by_workload.move_to_end(workload)
         if len(self._by_workload) > _WORKLOADS:
             self._by_workload.popitem(last=False)
 
     def learnt(self, pod: Object, now: float) -> Learnt:
         """What is known for the pod and its replicas."""
         known = self._by_workload.get(_workload(pod))
-        while known and known[0].at < now - self.retention:
+        while known and known[0][0] < now - self.retention:
             known.popleft()
-        if not known:
-            return _NOTHING
-        return Learnt(
-            frozenset(refusal.node for refusal in known),
-            frozenset().union(*(refusal.named for refusal in known)),
-            frozenset().union(*(refusal.guessed for refusal in known)),
-        )
+        return Learnt.union([learnt for _, learnt in known]) if known else NOTHING
 
 
 def lacks(node: Mapping[str, Any], resource: str) -> bool:
@@ -118,27 +107,30 @@ def _of_filter(verdict: str) -> str:
     return verdict.partition(" nodes are available: ")[2].partition(" preemption: ")[0]
 
 
-def _named(
-    reason: str, pod: Object, node: Mapping[str, Any]
-) -> Iterator[Likeness] | tuple[Likeness, ...] | None:
-    """What other nodes have in common with this one that the reason names; None if the reason is
-    not known."""
+def _lesson(reason: str, pod: Object, node: Mapping[str, Any]) -> Learnt:
+    """What the reason says, if it is that of the node."""
     if reason.startswith(_INSUFFICIENT):
         resource = reason.removeprefix(_INSUFFICIENT)
-        return (Likeness(resource, is_resource=True),) if lacks(node, resource) else ()
-    if reason.startswith(_SPREAD):
-        return _of_labels(pods.spread_keys(pod), node)
-    if reason.startswith(_ANTI_AFFINITY):
-        return _of_labels(pods.affinity_keys(pod, "podAntiAffinity"), node)
+        return Learnt(lacking=frozenset([resource])) if lacks(node, resource) else NOTHING
     if reason.startswith(_AFFINITY):
-        return _of_labels(pods.affinity_keys(pod, "podAffinity"), node)
-    return () if reason.startswith(_OF_ONE_NODE) or "deallocation" in reason else None
+        return Learnt(together=_labels(pods.affinity_keys(pod, "podAffinity"), node))
+    if reason.startswith((_SPREAD, _ANTI_AFFINITY, _PORTS)):
+        return Learnt(apart=frozenset(_keys_apart(reason, pod)))
+    is_known = reason.startswith(_OF_ONE_NODE) or "deallocation" in reason
+    return NOTHING if is_known else Learnt(guessed=_labels(_LABELS, node))
 
 
-def _of_labels(keys: tuple[str, ...] | list[str], node: Mapping[str, Any]) -> Iterator[Likeness]:
-    """Without the hostname: no other node has it in common."""
+def _keys_apart(reason: str, pod: Object) -> list[str]:
+    if reason.startswith(_SPREAD):
+        return pods.spread_keys(pod)
+    if reason.startswith(_ANTI_AFFINITY):
+        return pods.affinity_keys(pod, "podAntiAffinity")
+    return [HOSTNAME]
+
+
+def _labels(keys: Iterable[str], node: Mapping[str, Any]) -> frozenset[Label]:
     labels = nodes.labels_of(node)
-    return (Likeness(key, labels.get(key)) for key in keys if key != _HOSTNAME)
+    return frozenset((key, labels.get(key)) for key in keys)
 
 
 def _workload(pod: Object) -> str:

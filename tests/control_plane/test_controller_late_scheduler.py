@@ -22,7 +22,7 @@ from tests.control_plane.objects import TEMPLATES, node_of, pod_with, template, 
 pytestmark = pytest.mark.control_plane
 
 LATE: Final = 3.0
-QUIET: Final = 30.0
+QUIET: Final = 12.0
 """Seconds: whoever waits for it has not gone on at once."""
 SOON: Final = 25.0
 

@@ -101,26 +101,73 @@ def test_otherwise_it_is_quiet(change: str) -> None:
     assert world.node_of("c") == "b"
 
 
-def test_nodes_like_the_refused_one_are_tried_later_and_not_in_haste() -> None:
-    world = world_with()
-    for name in "abcd":
+def relabel(world: World, names: str, **status: Any) -> None:
+    """These nodes are in the zone z1, and have more in their status; the others are in z2."""
+    for name in NODES_OF_ONE_CARD:
         found = node(name)
-        world.put(NODES, found | {"metadata": found["metadata"] | {"labels": {ZONE: "z1"}}})
-    spreads = [{"topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}]
-    known = world.api.live[PODS, "p"]
-    world.put(PODS, known | {"spec": known["spec"] | {"topologySpreadConstraints": spreads}})
-    spread = ELSEWHERE.replace("pod anti-affinity rules", "pod topology spread constraints")
-    seen = []
-    for _ in range(3):
-        refuse(world, spread)
+        zone = "z1" if name in names else "z2"
+        metadata = found["metadata"] | {"labels": {ZONE: zone}}
+        more = status if name in names else {}
+        world.put(NODES, found | {"metadata": metadata, "status": found["status"] | more})
+
+
+def tries(world: World, verdict: str, count: int) -> list[str | None]:
+    """Where the claim is allocated at once after so many refusals; after the quiet time where that
+    is marked."""
+    seen = list[str | None]()
+    for _ in range(count):
+        refuse(world, verdict)
         says(world, UNALLOCATED)
         world.run_until_idle()
-        seen.append(world.node_of("c"))
-        if seen[-1] is None:
+        node_name = world.node_of("c")
+        if node_name is None:
             world.after(QUIET)
-            seen[-1] = f"{world.node_of('c')} late"
-    # a is of the zone z1. When e has failed, no zone is left.
-    assert seen == ["e", "b late", "c late"]
+            node_name = f"{world.node_of('c')} late"
+        seen.append(node_name)
+    return seen
+
+
+def test_nodes_without_the_resource_are_tried_later_and_not_in_haste() -> None:
+    world = world_with()
+    relabel(world, "df", allocatable={"example.com/rdma": "2"})
+    lacking = ELSEWHERE.replace(
+        "node(s) didn't match pod anti-affinity rules", "Insufficient example.com/rdma"
+    )
+    assert tries(world, lacking, 4) == ["d", "f", "b late", "c late"]
+
+
+def test_the_zone_with_the_fewest_replicas_comes_first() -> None:
+    world = world_with()
+    relabel(world, "abc")
+    replicas = [{"controller": True, "kind": "ReplicaSet", "uid": "set"}]
+    spreads = [{"topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}]
+    world.put(RESOURCE_CLAIMS, owned("peer", "q"))
+    for name in ("q", "p"):
+        user = pod(name, "c" if name == "p" else "peer", topologySpreadConstraints=spreads)
+        user["metadata"]["ownerReferences"] = replicas
+        world.put(PODS, user)
+        world.run_until_idle()
+    assert world.node_of("peer") == "b"
+    spread = ELSEWHERE.replace("pod anti-affinity rules", "pod topology spread constraints")
+    assert tries(world, spread, 4) == ["d", "e", "f", "c"]
+
+
+def test_nodes_of_replicas_are_tried_last() -> None:
+    """Replicas q and r are on a and b, where a card each is free."""
+    cards = [device("whole", 0), device("whole", 1)]
+    world = World([each for name in "abc" for each in pool(name, cards)])
+    world.put(NODES, node("c"))
+    for name, claim_name in (("q", "on-a"), ("p", "c"), ("r", "on-b")):
+        user = pod(name, claim_name)
+        user["metadata"]["ownerReferences"] = [
+            {"controller": True, "kind": "ReplicaSet", "uid": "set"}
+        ]
+        world.put(RESOURCE_CLAIMS, owned(claim_name, name))
+        world.put(PODS, user)
+        world.run_until_idle()
+    assert [world.node_of(name) for name in ("on-a", "c", "on-b")] == ["a", "a", "b"]
+    port = ELSEWHERE.replace("match pod anti-affinity rules", "have free ports for the requested")
+    assert tries(world, port, 2) == ["c", "b late"]
 
 
 def test_a_named_claim_goes_back_to_its_node_at_once_and_to_another_later() -> None:

@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
-from controller.allocating.refusals import Learnt, Likeness, Refusals
+from controller.allocating.refusals import HOSTNAME, Learnt, Refusals
 from dra_driver.model.claims.claim import Object
 from tests.unit.controller.world import node, pod
 
-HOSTNAME, ZONE, RACK = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "example.com/rack"
+ZONE, RACK = "topology.kubernetes.io/zone", "example.com/rack"
 TYPE = "node.kubernetes.io/instance-type"
 LABELS = {HOSTNAME: "a", ZONE: "z1", RACK: "r1"}
 NOWHERE = "resourceclaim not available on the node"
-IN_ZONE, IN_RACK, OF_NO_TYPE = Likeness(ZONE, "z1"), Likeness(RACK, "r1"), Likeness(TYPE, None)
 
 
 def refused(name: str = "a", **allocatable: str) -> Object:
@@ -43,62 +42,57 @@ def affinity(kind: str, *keys: str) -> Mapping[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("reason", "spec", "named"),
+    ("reason", "spec", "learnt"),
     [
         pytest.param(
             "Insufficient example.com/rdma",
             {},
-            {Likeness("example.com/rdma", is_resource=True)},
+            Learnt(lacking=frozenset({"example.com/rdma"})),
             id="it has no such resource",
         ),
-        pytest.param("Insufficient cpu", {}, set(), id="the resource is used"),
-        pytest.param(
-            "node(s) didn't match pod topology spread constraints",
-            spread(ZONE),
-            {IN_ZONE},
-            id="spread",
-        ),
+        pytest.param("Insufficient cpu", {}, Learnt(), id="the resource is used"),
         pytest.param(
             "node(s) didn't match pod topology spread constraints (missing required label)",
-            spread("unknown"),
-            {Likeness("unknown", None)},
-            id="without the label",
+            spread(ZONE),
+            Learnt(apart=frozenset({ZONE})),
+            id="spread",
         ),
         pytest.param(
             "node(s) didn't match pod topology spread constraints",
             spread(ZONE, "ScheduleAnyway"),
-            set(),
+            Learnt(),
             id="a spread that may be left",
         ),
         pytest.param(
             "node(s) didn't match pod anti-affinity rules",
             affinity("podAntiAffinity", RACK, HOSTNAME),
-            {IN_RACK},
-            id="apart; the hostname is the node's own",
+            Learnt(apart=frozenset({RACK, HOSTNAME})),
+            id="apart",
         ),
         pytest.param(
             "node(s) didn't match pod affinity rules",
             affinity("podAffinity", ZONE),
-            {IN_ZONE},
+            Learnt(together=frozenset({(ZONE, "z1")})),
             id="together",
         ),
         pytest.param(
-            "node(s) didn't have free ports for the requested pod ports", {}, set(), id="port"
+            "node(s) didn't have free ports for the requested pod ports",
+            {},
+            Learnt(apart=frozenset({HOSTNAME})),
+            id="port",
+        ),
+        pytest.param(
+            "node(s) were out of luck",
+            {},
+            Learnt(guessed=frozenset({(ZONE, "z1"), (TYPE, None)})),
+            id="not known",
         ),
     ],
 )
-def test_what_a_reason_names(reason: str, spec: Mapping[str, Any], named: set[Likeness]) -> None:
+def test_what_a_reason_teaches(reason: str, spec: Mapping[str, Any], learnt: Learnt) -> None:
     known, user = Refusals(300.0), pod("p", "c", **spec)
     known.learn(user, refused(cpu="64"), verdict(reason), 10.0)
-    assert known.learnt(user, 20.0) == Learnt(frozenset("a"), frozenset(named), frozenset())
-
-
-def test_a_reason_that_is_not_known_makes_similar_nodes_doubtful() -> None:
-    known, user = Refusals(300.0), pod("p", "c")
-    known.learn(user, refused(), verdict("node(s) were out of luck"), 10.0)
-    assert known.learnt(user, 20.0) == Learnt(
-        frozenset("a"), frozenset(), frozenset({IN_ZONE, OF_NO_TYPE})
-    )
+    assert known.learnt(user, 20.0) == learnt._replace(nodes=frozenset("a"))
 
 
 def test_replicas_share_it_and_others_do_not() -> None:
@@ -109,14 +103,14 @@ def test_replicas_share_it_and_others_do_not() -> None:
             {"controller": True, "kind": "ReplicaSet", "uid": "set"}
         ]
     known.learn(first, refused(), verdict("Insufficient cpu"), 10.0)
-    assert known.learnt(second, 20.0).refused == {"a"}
-    assert not known.learnt(other, 20.0).refused
+    assert known.learnt(second, 20.0).nodes == {"a"}
+    assert not known.learnt(other, 20.0).nodes
 
 
 def test_it_is_forgotten() -> None:
     known, user = Refusals(300.0), pod("p", "c")
     known.learn(user, refused("a"), verdict("Insufficient cpu"), 10.0)
     known.learn(user, refused("b"), verdict("Insufficient cpu"), 200.0)
-    assert known.learnt(user, 310.0).refused == {"a", "b"}
-    assert known.learnt(user, 311.0).refused == {"b"}
-    assert not known.learnt(user, 501.0).refused
+    assert known.learnt(user, 310.0).nodes == {"a", "b"}
+    assert known.learnt(user, 311.0).nodes == {"b"}
+    assert not known.learnt(user, 501.0).nodes
