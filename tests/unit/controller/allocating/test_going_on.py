@@ -14,6 +14,10 @@ from tests.unit.controller.world import QUIET, World, node, pod, reserved, unall
 
 NODES_OF_ONE_CARD = "abcdef"
 ZONE = "topology.kubernetes.io/zone"
+TERM = {"topologyKey": "kubernetes.io/hostname"}
+APART = {
+    "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}}
+}
 
 
 def owned(name: str = "c", owner: str = "p") -> Object:
@@ -101,6 +105,13 @@ def test_otherwise_it_is_quiet(change: str) -> None:
     assert world.node_of("c") == "b"
 
 
+def test_a_pod_that_fits_nowhere_is_not_hurried_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No node is tried twice while others are left, and none before its backoff has ended."""
+    monkeypatch.setattr("controller.allocating.quiet_time._AT_ONCE", 3)
+    world = world_with()
+    assert tries(world, ELSEWHERE, 6) == ["b", "c", "d", "e late", "f late", "None late"]
+
+
 def relabel(world: World, names: str, **status: Any) -> None:
     """These nodes are in the zone z1, and have more in their status; the others are in z2."""
     for name in NODES_OF_ONE_CARD:
@@ -152,13 +163,20 @@ def test_the_zone_with_the_fewest_replicas_comes_first() -> None:
     assert tries(world, spread, 4) == ["d", "e", "f", "c"]
 
 
-def test_nodes_of_replicas_are_tried_last() -> None:
+@pytest.mark.parametrize(
+    ("reason", "spec"),
+    [
+        pytest.param("have free ports for the requested", {}, id="port"),
+        pytest.param("match pod anti-affinity rules", APART, id="apart"),
+    ],
+)
+def test_nodes_of_replicas_are_tried_last(reason: str, spec: dict[str, Any]) -> None:
     """Replicas q and r are on a and b, where a card each is free."""
     cards = [device("whole", 0), device("whole", 1)]
     world = World([each for name in "abc" for each in pool(name, cards)])
     world.put(NODES, node("c"))
     for name, claim_name in (("q", "on-a"), ("p", "c"), ("r", "on-b")):
-        user = pod(name, claim_name)
+        user = pod(name, claim_name, **spec)
         user["metadata"]["ownerReferences"] = [
             {"controller": True, "kind": "ReplicaSet", "uid": "set"}
         ]
@@ -166,8 +184,8 @@ def test_nodes_of_replicas_are_tried_last() -> None:
         world.put(PODS, user)
         world.run_until_idle()
     assert [world.node_of(name) for name in ("on-a", "c", "on-b")] == ["a", "a", "b"]
-    port = ELSEWHERE.replace("match pod anti-affinity rules", "have free ports for the requested")
-    assert tries(world, port, 2) == ["c", "b late"]
+    refused = ELSEWHERE.replace("match pod anti-affinity rules", reason)
+    assert tries(world, refused, 2) == ["c", "b late"]
 
 
 def test_a_named_claim_goes_back_to_its_node_at_once_and_to_another_later() -> None:
