@@ -170,7 +170,8 @@ class ControllerSettings(Settings):
     quiet_time: float = Field(
         5.0,
         ge=0,
-        description="Seconds for which a claim is left alone after its allocation was cleared.",
+        description="Seconds for which a claim is left alone after its allocation was cleared, "
+        "unless kube-scheduler is known to have seen that.",
     )
     scheduling_patience: float = Field(
         30.0,

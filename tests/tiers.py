@@ -78,6 +78,7 @@ _BEFORE_1_37: Final = (
     "tests/control_plane/test_nominations.py",
     "tests/control_plane/test_controller_taint_rules.py",
     "tests/control_plane/test_controller_clock.py",
+    "tests/control_plane/test_controller_late_scheduler.py",
 )
 _WITHOUT_DRA: Final = (
     "tests/cluster/test_without_dra.py",

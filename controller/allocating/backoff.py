@@ -23,6 +23,12 @@ class Allocated:
     binds_volumes: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Release:
+    at: float
+    node: str
+
+
 @dataclass(slots=True)
 class _PodState:
     allocated: Allocated | None = None
@@ -50,12 +56,13 @@ class BackoffState:
         self._quiet_time = quiet_time
         self._retry = first_retry, longest_retry
         self._draw = draw
-        self._released: dict[str, float] = {}  # by the claim's UID
+        self._released: dict[str, _Release] = {}  # by the claim's UID
         self._pods: dict[str, _PodState] = {}  # by the pod's UID
 
-    def record_release(self, claim_uid: str, now: float) -> None:
-        """Somebody cleared the claim's allocation."""
-        self._released[claim_uid] = now
+    def record_release(self, claim_uid: str, now: float, node: str = "") -> None:
+        """Somebody cleared the claim's allocation. `node` is where it was, if no waiting pod failed
+        there; empty otherwise, or if it is not known."""
+        self._released[claim_uid] = _Release(now, node)
 
     def was_released(self, claim_uid: str) -> bool:
         return claim_uid in self._released
@@ -63,7 +70,12 @@ class BackoffState:
     def quiet_until(self, claim_uid: str) -> float:
         """When the claim may be allocated again; a time in the past if it may be now."""
         released = self._released.get(claim_uid)
-        return 0.0 if released is None else released + self._quiet_time
+        return 0.0 if released is None else released.at + self._quiet_time
+
+    def released_node(self, claim_uid: str) -> str:
+        """The `node` of the claim's last release."""
+        released = self._released.get(claim_uid)
+        return "" if released is None else released.node
 
     def record_allocation(self, pod_uid: str, claim_uids: list[str], found: Allocated) -> None:
         """The pod's claims were allocated."""

@@ -50,6 +50,7 @@ class BindTimeout:
         self._backoff = clocks.backoff
         self._deallocator = deallocator
         self._clock = clocks.bind
+        self._sight = clocks.sight
         self._patience = context.settings.scheduling_patience
 
     def check(self, pod: Object, claims: list[Object]) -> None:
@@ -98,6 +99,7 @@ class BindTimeout:
                 self._clock.record_binding(now - allocated_at, now)
             self._clock.forget(unit)
         backoff.forget_pod(uid)
+        self._sight.forget(uid)
         self._clock.forget(uid)
 
     def _allocated(self, pod: Object, now: float) -> Allocated:

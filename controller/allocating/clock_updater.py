@@ -20,6 +20,8 @@ class ClockUpdater:
         self._cache = cache
         self._backoff = clocks.backoff
         self._bind_clock = clocks.bind
+        self._sight = clocks.sight
+        self._refusals = clocks.refusals
         self._quiet_time = quiet_time
 
     def on_change(self, changed: Changed, now: float) -> None:
@@ -31,29 +33,50 @@ class ClockUpdater:
             if new is None or pods.is_done(new):
                 self._backoff.forget_pod(uid_of(pod))
                 self._bind_clock.forget(uid_of(pod))
+                self._sight.forget(uid_of(pod))
+            else:
+                self._on_verdict(old, new, now)
         elif changed.resource is RESOURCE_CLAIMS:
             self._on_claim(old, new, now)
         elif changed.resource is POD_GROUPS and old is not None and new is None:
             self._bind_clock.forget(uid_of(old))
 
+    def _on_verdict(self, old: Object | None, new: Object, now: float) -> None:
+        """kube-scheduler may say something else about the pod. The same message again proves
+        nothing: any other change of the pod has it, too."""
+        verdict = pods.verdict(new)
+        if verdict is None or (old is not None and pods.verdict(old) == verdict):
+            return
+        refused = self._sight.on_verdict(uid_of(new), verdict)
+        node = None if refused is None else self._cache.nodes.get(refused)
+        if node is not None:
+            self._refusals.learn(new, node, verdict, now)
+
     def _on_claim(self, old: Object | None, new: Object | None, now: float) -> None:
         if new is None:
             self._backoff.forget_claim(uid_of(old or {}))
-        elif allocation(new) is None:
-            if _has_finalizer(new) if old is None else allocation(old) is not None:
-                self._backoff.record_release(uid_of(new), now)
-            if old is not None and (node := allocated_node(old)) is not None:
-                self._on_released(old, new, node, now)
+        elif allocation(new) is not None:
+            return
+        elif old is None and _has_finalizer(new):
+            self._backoff.record_release(uid_of(new), now)
+        elif old is not None and allocation(old) is not None:
+            node = allocated_node(old) or ""
+            is_given_up = bool(node) and self._on_released(old, new, node, now)
+            self._backoff.record_release(uid_of(new), now, "" if is_given_up else node)
 
-    def _on_released(self, old: Object, new: Object, node: str, now: float) -> None:
-        """The claim's allocation on the node was cleared."""
+    def _on_released(self, old: Object, new: Object, node: str, now: float) -> bool:
+        """The claim's allocation on the node was cleared. Returns whether a pod waits that could
+        not use it."""
+        is_given_up = False
         for pod in self._cache.pods_of(new):
             group = self._cache.groups.group_of(pod)
             if not given_up(old, new, pod, "" if group is None else group.uid):
                 continue
+            is_given_up = True
             self._backoff.forget_allocation(uid_of(pod))
             if self._has_node_failed(pod, group, now):
                 self._backoff.record_failure(uid_of(pod), node, now)
+        return is_given_up
 
     def _has_node_failed(self, pod: Object, group: PodGroup | None, now: float) -> bool:
         """Whether the pod lost its allocation because it fits nowhere with it. It did not if the

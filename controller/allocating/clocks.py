@@ -1,5 +1,5 @@
-"""What is measured from the time of a write to a claim: how long it is left alone, and how long its
-pod may take to be bound."""
+"""What is remembered of allocations: how long a released claim is left alone, how long a pod may
+take to be bound, what kube-scheduler has seen, and which nodes it refused."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from controller.allocating.backoff import BackoffState
 from controller.allocating.bind_clock import BindClock
+from controller.allocating.refusals import Refusals
+from controller.allocating.scheduler_sight import SchedulerSight
 from controller.settings import ControllerSettings
 
 
@@ -17,6 +19,8 @@ class Clocks:
 
     backoff: BackoffState
     bind: BindClock
+    sight: SchedulerSight
+    refusals: Refusals
 
     @classmethod
     def of(cls, settings: ControllerSettings, draw: Callable[[], float]) -> Clocks:
@@ -34,4 +38,6 @@ class Clocks:
                 longest_pause=settings.node_retry_longest,
                 draw=draw,
             ),
+            SchedulerSight(),
+            Refusals(settings.node_retry_longest),
         )

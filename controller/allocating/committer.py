@@ -40,6 +40,7 @@ class AllocationCommitter:
         claims = placed.claims(context.cache.state().classes, timestamp)
         for claim in claims:
             context.cache.assume(claim)
+        self._clocks.sight.begin_allocation(uid_of(pod), placed.node)
         was_released = any(self._clocks.backoff.was_released(uid_of(claim)) for claim in claims)
         context.dispatcher.dispatch(
             WriteAllocation(

@@ -11,6 +11,8 @@ from controller.allocating.clocks import Clocks
 from controller.allocating.commands import FenceClaim, ReleaseAllocation, WriteAllocation
 from controller.allocating.committer import AllocationCommitter
 from controller.allocating.deallocator import Deallocator
+from controller.allocating.node_order import Later, NodeOrder
+from controller.allocating.quiet_time import QuietTime
 from controller.cache import pods
 from controller.cache.cache import Changed
 from controller.cache.claims import allocated_by_us
@@ -63,6 +65,8 @@ class Reconciler:
         self._deallocator = Deallocator(context, clocks.bind)
         self._bind_timeout = BindTimeout(context, clocks, self._deallocator)
         self._templates = TemplateReconciler(context)
+        self._quiet_time = QuietTime(context.cache, clocks)
+        self._node_order = NodeOrder(context.cache, clocks)
 
     def reconcile(self, key: Key) -> None:
         """Read what the key names, and do the next thing that is to be done for it."""
@@ -141,22 +145,22 @@ class Reconciler:
             if not all(map(allocation, claims.values())):
                 context.queue.add_foreign(key, context.clock())
             self._leave_to_scheduler(pod, claims, asked.ours)
-        elif (begin_at := self._begin_at(asked)) > context.clock():
-            self._line.release_node(key)
-            context.queue.add(key, begin_at)
+        elif (paused_until := self._paused_until(pod)) > context.clock():
+            self._wait_until(key, paused_until)
         else:
             self._serve(asked)
 
-    def _begin_at(self, asked: PodClaims) -> float:
-        """When the claims may be allocated: after the quiet time; for a pod that was not bound with
-        what it had, after its pause."""
-        quiet_until, pod = self._clocks.backoff.quiet_until, asked.pod
-        begin_at = max(quiet_until(claim.ref.uid) for claim in asked.wanted)
+    def _paused_until(self, pod: Object) -> float:
+        """When claims of a pod that was not bound with what it had may be allocated."""
         if pods.node_name(pod):
-            return begin_at
+            return 0.0
         unit = self._context.cache.unit_uid(pod)
-        paused = self._clocks.bind.paused_until(unit, pods.not_scheduled(pod))
-        return max(begin_at, paused)
+        return self._clocks.bind.paused_until(unit, pods.not_scheduled(pod))
+
+    def _wait_until(self, key: Key, at: float) -> None:
+        """Nothing is allocated for the pod before."""
+        self._line.release_node(key)
+        self._context.queue.add(key, at)
 
     def _is_left_to_group(self, pod: Object, claims: Mapping[str, Object], found: Member) -> bool:
         """Whether nothing else is done for the pod in this step, because it is a member of a group:
@@ -217,26 +221,32 @@ class Reconciler:
     def _serve(self, asked: PodClaims) -> None:
         """Allocate all claims that are wanted, or let the pod wait."""
         context, pod, key = self._context, asked.pod, pods.key_of(asked.pod)
+        quiet = self._quiet_time.of(asked, context.clock())
+        if quiet.only == "":
+            self._wait_until(key, quiet.until)
+            return
         volumes = NO_VOLUMES if pods.node_name(pod) else self._volumes.get(pod)
         if volumes is None:
             context.dispatcher.dispatch(ReadVolumes(key=key, pod=pod))
             return
-        asked = replace(asked, volumes=volumes.selectors)
-        outcome = self._place(asked)
-        if isinstance(outcome, Placed):
+        asked = replace(asked, volumes=[*volumes.selectors, *quiet.selectors])
+        later = self._node_order.later(pod, context.clock())
+        outcome = self._place(asked, later)
+        if not quiet.allows(outcome, later):
+            self._wait_until(key, quiet.until)
+        elif isinstance(outcome, Placed):
             self.remove_waiting(key)
             self._committer.commit(pod, outcome, binds_volumes=volumes.are_unbound)
         elif outcome.depends_on_devices or not self._gives_back(asked):
             self._line.keep(asked, outcome)
 
-    def _place(self, asked: PodClaims) -> Placed | Unplaced:
+    def _place(self, asked: PodClaims, later: Later) -> Placed | Unplaced:
         """Nodes on which the pod failed are tried after all others, and not before their backoff
         has ended."""
-        backoff, uid = self._clocks.backoff, uid_of(asked.pod)
-        in_backoff = backoff.nodes_in_backoff(uid, self._context.clock())
+        in_backoff = self._clocks.backoff.nodes_in_backoff(uid_of(asked.pod), self._context.clock())
         excluded = dict.fromkeys(in_backoff, "refused by the scheduler lately")
         excluded |= self._line.reserved_against(asked.pod)
-        return self._placer.place(asked, excluded, last=backoff.failed_nodes(uid))
+        return self._placer.place(asked, excluded, last=later.sets)
 
     def _gives_back(self, asked: PodClaims) -> bool:
         """Whether the pod, for which there is no room, has an allocated claim that is released. It

@@ -143,6 +143,12 @@ def selected_name(selector: Mapping[str, Any] | None) -> str | None:
     return None
 
 
+def only_on(name: str) -> dict[str, Any]:
+    """A selector as allocators write it, which names the one node."""
+    field = {"key": "metadata.name", "operator": "In", "values": [name]}
+    return {"nodeSelectorTerms": [{"matchFields": [field]}]}
+
+
 def is_tied(spec: Mapping[str, Any]) -> bool:
     """Whether a pod with that spec may run on one node only, as a DaemonSet's."""
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -21,7 +21,9 @@ Pod = Mapping[str, Any]
 Condition = tuple[str, str] | None
 """Reason and message of a pod's condition PodScheduled while that is false; None without one."""
 DEFAULT_SCHEDULER: Final = "default-scheduler"  # what the API server writes
-_UNALLOCATED = "cannot allocate all claims"  # kube-scheduler 1.36.3, plugins/dynamicresources
+# kube-scheduler 1.34.4 to 1.37.2, plugins/dynamicresources, Filter
+_UNALLOCATED = "cannot allocate all claims"
+_UNAVAILABLE = "resourceclaim not available on the node"
 
 
 def key_of(pod: Pod) -> Key:
@@ -78,6 +80,14 @@ def limited_classes(pod: Pod) -> list[str]:
     """Names of the DeviceClasses that containers request by a limit."""
     limits = limit_names(pod, lambda name: name.startswith(CLASS_LIMIT_PREFIX))
     return sorted(name.removeprefix(CLASS_LIMIT_PREFIX) for name in limits)
+
+
+def asks_for_class(pod: Pod, mapped: Collection[object]) -> bool:
+    """Whether kube-scheduler makes a claim for what containers ask of a DeviceClass by a limit;
+    `mapped` are the names of resources that DeviceClasses serve."""
+    return bool(
+        limit_names(pod, lambda name: name in mapped or name.startswith(CLASS_LIMIT_PREFIX))
+    )
 
 
 def waits_for_template(pod: Pod, template: str) -> bool:
@@ -167,6 +177,37 @@ def missed_preemption(verdict: str) -> bool:
     because what it first ran into on every node was something else (seen on 1.36.3)."""
     first, _, preemption = verdict.partition(" preemption: ")
     return _UNALLOCATED in preemption and _UNALLOCATED not in first
+
+
+def is_about_allocation(verdict: str) -> bool:
+    """Whether kube-scheduler has seen an allocation of the pod: on other nodes than that of the
+    allocation it says so, and if a claim of ours lacks an allocation, it comes to an end before."""
+    return _UNAVAILABLE in verdict
+
+
+def lacks_allocation(verdict: str) -> bool:
+    """Whether kube-scheduler has seen a claim of the pod without an allocation: it has tried to
+    allocate, and then says of no node that an allocation is elsewhere."""
+    return _UNALLOCATED in verdict and _UNAVAILABLE not in verdict
+
+
+def spread_keys(pod: Pod) -> list[str]:
+    """Labels over whose values the pod's replicas must be spread."""
+    constraints = pod["spec"].get("topologySpreadConstraints") or ()
+    return [
+        constraint["topologyKey"]
+        for constraint in constraints
+        if constraint.get("whenUnsatisfiable") == "DoNotSchedule"
+    ]
+
+
+def affinity_keys(pod: Pod, kind: str) -> list[str]:
+    """Labels by whose values the pod must be with others, or apart from them: `kind` is podAffinity
+    or podAntiAffinity."""
+    terms = ((pod["spec"].get("affinity") or {}).get(kind) or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    return [term["topologyKey"] for term in terms or ()]
 
 
 def is_aside(pod: Pod) -> bool:

@@ -134,13 +134,14 @@ def _other(pod: Object) -> Object:
 
 
 def _node(interner: Interner, node: Object) -> Object:
-    """With those of its resources that are read, and whether an agent describes its cards."""
+    """With those of its resources whose amount is read, of others that there are some, and whether
+    an agent describes its cards."""
     status, annotations = node.get("status") or {}, node["metadata"].get("annotations")
     if allocatable := status.get("allocatable"):
         status["allocatable"] = {
-            name: amount
+            name: amount if name in _RANKED or name.startswith(VENDOR_PREFIX) else "1"
             for name, amount in allocatable.items()
-            if name in _RANKED or name.startswith(VENDOR_PREFIX)
+            if amount != "0"
         }
     if annotations:
         node["metadata"]["annotations"] = dict.fromkeys(annotations, "")

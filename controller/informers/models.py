@@ -14,6 +14,7 @@ _IDENTITY: Final = {"name": str, "uid": str, "resourceVersion": str, "deletionTi
 _NAMESPACED: Final = _IDENTITY | {"namespace": str}
 _OWNERS: Final = [{"controller": bool, "kind": str, "uid": str}]
 _RESOURCES: Final = {"claims": [_QUANTITIES], "requests": _QUANTITIES}
+_POD_AFFINITY: Final = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": str}]}
 _VARIABLES: Final = [{"name": str, "value": str, "valueFrom": {}}]  # that it is there is enough
 _CONTAINERS: Final = [
     {"name": str, "env": _VARIABLES, "resources": _RESOURCES, "restartPolicy": str}
@@ -26,7 +27,11 @@ _CONTAINER_STATUSES: Final = [
 POD: Final = {
     "metadata": _NAMESPACED | {"creationTimestamp": str, "ownerReferences": _OWNERS},
     "spec": {
-        "affinity": {"nodeAffinity": dict[str, Any]},
+        "affinity": {
+            "nodeAffinity": dict[str, Any],
+            "podAffinity": _POD_AFFINITY,
+            "podAntiAffinity": _POD_AFFINITY,
+        },
         "containers": _CONTAINERS,
         "ephemeralContainers": [{"name": str, "env": _VARIABLES}],
         "initContainers": _CONTAINERS,
@@ -44,6 +49,7 @@ POD: Final = {
         "schedulingGroup": {"podGroupName": str},
         "schedulingGates": [{"name": str}],
         "tolerations": [dict[str, Any]],
+        "topologySpreadConstraints": [{"topologyKey": str, "whenUnsatisfiable": str}],
         "volumes": [
             {
                 "name": str,

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from controller.allocator.ownership import MixesDrivers
+from controller.cache import nodes as node_views
 from controller.cache import pods
 from controller.cache.keys import Key
 from controller.nominate.arrivals import Arrivals
@@ -233,7 +234,7 @@ class Nominator:
             asked = self._placer.read(pod, claims)
             if asked.await_others:
                 self._follow_others()  # the next pods wait for them; this one has its name
-            outcome = self._placer.place(replace(asked, volumes=[only_on(node)]))
+            outcome = self._placer.place(replace(asked, volumes=[node_views.only_on(node)]))
             # Another node is where one of its claims has been allocated meanwhile.
             if isinstance(outcome, Placed) and outcome.node == node:
                 self._count_as_named(pod, outcome)
@@ -386,9 +387,3 @@ def _is_named(pod: Object) -> bool:
 def _is_over(pod: Object) -> bool:
     """Whether the pod is bound, ends, or is held by others."""
     return bool(pods.node_name(pod)) or pods.is_aside(pod)
-
-
-def only_on(node: str) -> Object:
-    """A node selector (core/v1) that selects the one node."""
-    name = {"key": "metadata.name", "operator": "In", "values": [node]}
-    return {"nodeSelectorTerms": [{"matchFields": [name]}]}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import or_
 from types import MappingProxyType
 from typing import Final, Protocol
 
@@ -101,19 +103,30 @@ class Placer:
         asked: PodClaims,
         excluded: Mapping[str, str] = _NONE,
         *,
-        last: Collection[str] = (),
+        last: Sequence[NodeSet] = (),
     ) -> Placed | Unplaced:
         """Devices for all claims that are wanted, on one node. The nominated node comes first, then
         nodes that have free cpu and memory for the pod. `excluded` nodes are not tried, each with
-        the reason for people; `last` are tried if no other node has devices. Raises
-        AllowanceSpent."""
-        later = [node for node in last if node not in excluded]
-        if later:
-            # Nobody reads why: they are not excluded in the end.
-            outcome = self._place(asked, {**dict.fromkeys(later, ""), **excluded})
-            if isinstance(outcome, Placed) or outcome.depends_on_devices:
-                return outcome
-        return self._place(asked, excluded)
+        the reason for people. Nodes of the sets in `last` are tried if no other node has devices:
+        those of a later set after those of an earlier one. Raises AllowanceSpent."""
+        nodes = self._nodes.feasible_nodes(asked.pod, asked.selectors, excluded)
+        wanted = asked.together
+        decision = self._allocate(asked, wanted, *_in_order(nodes, last))
+        if isinstance(decision, FitError) and decision.unknown:
+            # What other drivers have there is not known: the node is named by ours alone.
+            alone = self._allocate(asked, asked.wanted, decision.unknown)
+            if isinstance(alone, Allocation):
+                decision, wanted = alone, asked.wanted
+        if isinstance(decision, FitError):
+            return Unplaced(nodes, decision)
+        placed = Placed(decision.node, decision.assignments, wanted)
+        try:
+            check_allocated(asked.pod, asked.ours, asked.wanted, placed.of(asked.wanted))
+            for devices in decision.assignments:
+                granted_amounts(devices)
+        except Refused as error:
+            return Unplaced(nodes, error)
+        return placed
 
     def serving(self, asked: PodClaims) -> NodeSet:
         """The nodes on which the pod may run, and that each have devices for all claims that are
@@ -169,26 +182,6 @@ class Placer:
         except (Refused, InvalidValue):
             return None
 
-    def _place(self, asked: PodClaims, excluded: Mapping[str, str]) -> Placed | Unplaced:
-        nodes = self._nodes.feasible_nodes(asked.pod, asked.selectors, excluded)
-        wanted = asked.together
-        decision = self._allocate(asked, wanted, nodes.nominated, nodes.feasible)
-        if isinstance(decision, FitError) and decision.unknown:
-            # What other drivers have there is not known: the node is named by ours alone.
-            alone = self._allocate(asked, asked.wanted, decision.unknown)
-            if isinstance(alone, Allocation):
-                decision, wanted = alone, asked.wanted
-        if isinstance(decision, FitError):
-            return Unplaced(nodes, decision)
-        placed = Placed(decision.node, decision.assignments, wanted)
-        try:
-            check_allocated(asked.pod, asked.ours, asked.wanted, placed.of(asked.wanted))
-            for devices in decision.assignments:
-                granted_amounts(devices)
-        except Refused as error:
-            return Unplaced(nodes, error)
-        return placed
-
     def _allocate(
         self, asked: PodClaims, wanted: Sequence[ClaimRequest], *parts: NodeSet
     ) -> Allocation | FitError:
@@ -213,3 +206,15 @@ class Placer:
         if not self._policy.keeps_apart(asked.wanted):
             return NO_PEERS
         return self._cluster.cards_of_replicas(asked.pod)
+
+
+def _in_order(nodes: FeasibleNodes, last: Sequence[NodeSet]) -> list[NodeSet]:
+    """Sets of nodes in the order in which they are tried, the last of all nodes. Each has the
+    nodes of those before it, which have no devices."""
+    parts = list[NodeSet]()
+    for first in range(len(last) + 1):
+        later = reduce(or_, last[first:], 0)
+        for part in (nodes.nominated & ~later, nodes.feasible & ~later):
+            if part not in parts:
+                parts.append(part)
+    return parts

@@ -1,5 +1,5 @@
 """kube-scheduler behind a proxy that can hold one of its requests: it is sent, and has not reached
-the API server."""
+the API server. And the proxy can delay what a watch reports."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ import json
 import socket
 import ssl
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from http.client import HTTPException, HTTPResponse, HTTPSConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from queue import SimpleQueue
+from types import MappingProxyType
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from tests.cluster import configs
 from tests.cluster.cluster import Cluster
@@ -23,6 +26,7 @@ from tests.control_plane import components
 
 _OF_THE_CONNECTION: Final = {"connection", "keep-alive", "transfer-encoding", "host"}
 _BLOCK: Final = 65536
+NOT_LATE: Final[Mapping[str, float]] = MappingProxyType({})
 
 
 class Held:
@@ -67,6 +71,16 @@ class Proxy(ThreadingHTTPServer):
         self._open: set[HTTPSConnection] = set()
         self._held: list[Held] = []
         self._answers: list[tuple[str, str, int]] = []
+        self._late: dict[str, float] = {}
+
+    def delay_watch(self, path: str, seconds: float) -> None:
+        """Watches of that path that begin from now on report everything so much later."""
+        self._late[path] = seconds
+
+    def delay_of(self, address: str) -> float:
+        """In seconds, of the answer to a GET of that path and query."""
+        parts = urlsplit(address)
+        return self._late.get(parts.path, 0.0) if "watch" in parse_qs(parts.query) else 0.0
 
     def hold(self, method: str, path: str, having: bytes = b"") -> Held:
         """Hold the next request with this in its body."""
@@ -146,7 +160,7 @@ class _Handler(BaseHTTPRequestHandler):
         if is_chunked:
             self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        while block := answer.read1(_BLOCK):
+        for block in _later(answer, self.server.delay_of(self.path)):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(block), block) if is_chunked else block)
         if is_chunked:
             self.wfile.write(b"0\r\n\r\n")
@@ -155,14 +169,41 @@ class _Handler(BaseHTTPRequestHandler):
         """Nobody reads it."""
 
 
+def _later(answer: HTTPResponse, seconds: float) -> Iterator[bytes]:
+    """The blocks of the answer, each so much later than it came."""
+    blocks = SimpleQueue[tuple[float, bytes]]()
+
+    def read() -> None:
+        block = b"unread"
+        while block:
+            try:
+                block = answer.read1(_BLOCK)
+            except (OSError, HTTPException, ValueError):  # the proxy ends
+                block = b""
+            blocks.put((time.monotonic() + seconds, block))
+
+    threading.Thread(target=read, name="late", daemon=True).start()
+    while True:
+        due, block = blocks.get()
+        time.sleep(max(0.0, due - time.monotonic()))
+        if not block:
+            return
+        yield block
+
+
 @contextmanager
-def held_scheduler(cluster: Cluster, folder: Path, *flags: str) -> Iterator[Proxy]:
+def held_scheduler(
+    cluster: Cluster, folder: Path, *flags: str, late: Mapping[str, float] = NOT_LATE
+) -> Iterator[Proxy]:
     """Until the end kube-scheduler runs with these flags and talks to the API server by way of the
-    proxy. Files are written to `folder`."""
+    proxy. `late` has paths whose watches report so many seconds later. Files are written to
+    `folder`."""
     authority = Authority(folder)
     pki = cluster.directory / "pki"
     client = KeyPair(pki / f"{components.SCHEDULER}.crt", pki / f"{components.SCHEDULER}.key")
     proxy = Proxy(cluster, authority.server("proxy", (cluster.machine_address,)), client)
+    for path, seconds in late.items():
+        proxy.delay_watch(path, seconds)
     address = f"https://{cluster.machine_address}:{proxy.server_port}"
     kubeconfig = folder / "kubeconfig"
     kubeconfig.write_text(json.dumps(configs.kubeconfig(address, authority.certificate, client)))

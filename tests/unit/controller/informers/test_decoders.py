@@ -143,12 +143,14 @@ def test_whose_resources_a_node_offers(annotations: Object) -> None:
     node["status"]["allocatable"] |= {
         RESOURCE_WHOLE: "2",
         "enflame.com/vgcu": "3",
-        "hugepages": "1",
+        "hugepages-2Mi": "64Mi",
+        "hugepages-1Gi": "0",
     }
     kept = decoded(NODES, node)
     assert foreign_resources(kept) == foreign_resources(node)
     assert "enflame.com/vgcu" in foreign_resources(kept)
-    assert "hugepages" not in kept["status"]["allocatable"]
+    assert kept["status"]["allocatable"]["hugepages-2Mi"] == "1"
+    assert "hugepages-1Gi" not in kept["status"]["allocatable"]
 
 
 def test_of_a_slice() -> None:

@@ -186,11 +186,12 @@ def test_where_the_volumes_are() -> None:
     [
         pytest.param({"a": "reserved"}, [], "b", id="excluded"),
         pytest.param({}, ["a"], "b", id="last"),
-        pytest.param({}, ["a", "b"], "a", id="all are last"),
+        pytest.param({}, ["ab"], "a", id="all are last"),
+        pytest.param({}, ["b", "a"], "b", id="a later set after an earlier one"),
         pytest.param({"b": "reserved"}, ["a"], "a", id="the last one that is left"),
         pytest.param(
             {"a": "reserved", "b": "refused"},
-            ["a", "b"],
+            ["ab"],
             "no node fits the pod: 2 nodes: 1 refused, 1 reserved",
             id="last and excluded",
         ),
@@ -199,7 +200,9 @@ def test_where_the_volumes_are() -> None:
 def test_nodes_that_are_not_tried_or_after_all_others(
     excluded: Mapping[str, str], last: Sequence[str], expected: str
 ) -> None:
-    assert chosen(Cluster().place(pod("p", "c"), C, excluded=excluded, last=last)) == expected
+    cluster = Cluster()
+    sets = [cluster.numbers.set_of(names) for names in last]
+    assert chosen(cluster.place(pod("p", "c"), C, excluded=excluded, last=sets)) == expected
 
 
 @pytest.mark.parametrize(
@@ -369,7 +372,7 @@ def test_devices_that_are_refused_are_not_looked_for_on_the_last_nodes() -> None
     cards = [device("shared", bus) for bus in (0, 1)]
     cluster = Cluster(slices=[*pool("a", cards), *pool("b", [device("whole", 0)])])
     assert chosen(cluster.place(pod("p", "c"), ADMIN)) == "b"
-    outcome = cluster.place(pod("p", "c"), ADMIN, last=["b"])
+    outcome = cluster.place(pod("p", "c"), ADMIN, last=[cluster.numbers.set_of("b")])
     assert isinstance(outcome, Unplaced)
     assert outcome.depends_on_devices
 
