@@ -35,13 +35,13 @@ def test_nothing_is_done_before_the_delay_nor_after_the_end() -> None:
 def test_it_waits_for_quiet_but_not_for_ever() -> None:
     done = threading.Event()
     now = [0.0]
-    later = Debouncer(done.set, delay=0.01, longest=1, clock=lambda: now[0])
+    later = Debouncer(done.set, delay=0.01, longest=0.03, clock=lambda: now[0])
     later.trigger()
     assert not done.wait(0.1)  # nobody's clock has gone on
-    for now[0] in (0.009, 0.5, 0.995):
+    for now[0] in (0.009, 0.018, 0.027):  # each before the quiet since the last one is over
         later.trigger()
         assert not done.wait(0.1)
-    now[0] = 1.0
+    now[0] = 0.03
     assert done.wait(60)
     later.stop()
 
