@@ -94,6 +94,7 @@ def taints() -> str:
         names.TAINT_FAILING: ("", ORPHANED),
         names.TAINT_FOREIGN: ("",),
         names.TAINT_CHANGING: ("",),
+        names.TAINT_ADMINISTRATORS: ("",),
     }
     _compare(values, TAINTS, _constants(names, "TAINT_"))
     return _table(
