@@ -93,6 +93,13 @@ TAINTS: Final = {
             "[rules](sharing.md#what-cards-are-offered-as), another allocator, another serving mode"
         ),
     ),
+    names.TAINT_ADMINISTRATORS: (
+        _CLOSED,
+        (
+            "on the device of each card that only claims with `adminAccess` get, with "
+            "`allocator: scheduler`: the webhook writes their class and toleration"
+        ),
+    ),
 }
 
 _GCUSHARE: Final = "as the vendor's gcushare writes it: "

@@ -96,6 +96,7 @@ def taints() -> str:
         names.TAINT_HELD: (DELETED_CLAIM,),
         names.TAINT_FOREIGN: ("",),
         names.TAINT_CHANGING: ("",),
+        names.TAINT_ADMINISTRATORS: ("",),
     }
     _compare(values, TAINTS, _constants(names, "TAINT_"))
     return _table(

@@ -120,6 +120,12 @@ class DeviceKind:
         card in use changes its allocator with its last claim (docs/adr/0027)."""
         return self.counters or any(each.key == names.TAINT_CHANGING for each in self.taints)
 
+    @property
+    def is_for_admins(self) -> bool:
+        """Whether only claims with administrative access are to have the devices, which
+        kube-scheduler allocates without counters (docs/adr/0040)."""
+        return self.text(names.ATTR_TYPE) == names.TYPE_ADMIN
+
     def position(self, name: str) -> int | None:
         """The position of the attribute of that fully qualified name in the values of devices; in
         the driver's own domain the qualified name comes first (upstream: lookupAttribute)."""

@@ -10,7 +10,7 @@ from controller.allocator.device import Device
 from controller.allocator.device_request import DeviceRequest
 from controller.allocator.nodes.signature import Feasibility, Fill
 from controller.allocator.order import Candidate, free_devices
-from controller.allocator.search import ConstraintStates, NodeSearch, Task, has_capacity
+from controller.allocator.search import ConstraintStates, NodeSearch, Task, clash, has_capacity
 
 
 class _TooManyResults(Exception):
@@ -26,7 +26,8 @@ class FirstFit(NodeSearch):
     as they stand in its slices; of `firstAvailable` the first alternative. If a later request gets
     nothing, the last choice is changed first.
 
-    Each device consumes its card's counter, also for administrators (kubernetes#140729).
+    Each device consumes its card's counter, also for administrators (kubernetes#140729), except the
+    one that is for administrators alone.
     """
 
     def run(self) -> bool:
@@ -107,12 +108,12 @@ class FirstFit(NodeSearch):
     def _place_next_of_all(self, task: Task, nth: int, states: ConstraintStates) -> bool:
         """There is no other choice for a request for all devices."""
         candidate = task.candidates[nth]
-        if not self._is_free(task, candidate):
+        if not self._has_counter(task, candidate):
             return False
         after = self._constrained(task, candidate, states)
         if after is None:
             raise _Ended
-        return self._choose(task, candidate, nth, 0, after)
+        return self._has_room(candidate) and self._choose(task, candidate, nth, 0, after)
 
     def _choose(
         self, task: Task, candidate: Candidate, nth: int, start: int, after: ConstraintStates
@@ -123,12 +124,25 @@ class FirstFit(NodeSearch):
         self._chosen.pop()
         return False
 
-    def _is_free(self, _task: Task, candidate: Candidate) -> bool:
-        on_card = [other for _, other in self._chosen if other.card == candidate.card]
+    def _is_free(self, task: Task, candidate: Candidate) -> bool:
+        return self._has_counter(task, candidate) and self._has_room(candidate)
+
+    def _has_counter(self, task: Task, candidate: Candidate) -> bool:
         device = candidate.device
-        if any(other.device is not device or not device.multiple for other in on_card):
-            return False
-        return not on_card or has_capacity(candidate, on_card)
+        if device.kind.is_for_admins:
+            return not any(
+                other.device is device and clash(task, other_task)
+                for other_task, other in self._chosen
+            )
+        return all(
+            other.device is device and device.multiple
+            for _, other in self._chosen
+            if other.card == candidate.card and not other.device.kind.is_for_admins
+        )
+
+    def _has_room(self, candidate: Candidate) -> bool:
+        before = [other for _, other in self._chosen if other.device is candidate.device]
+        return not candidate.device.multiple or has_capacity(candidate, before)
 
     def _tasks_for(self, claim: int, number: int) -> Iterator[Task]:
         """All alternatives of the request."""
@@ -139,7 +153,8 @@ class FirstFit(NodeSearch):
 
     def _as_published(self, device_request: DeviceRequest) -> tuple[list[Candidate], int]:
         """The devices that are free for the request, and how many it takes. Of all devices only
-        those before the first that is not free."""
+        those before the first that is not free, and that one if it has too little left to share:
+        upstream looks at constraints first."""
         self._budget.allowance.check()
         node, selectors = self._node, self._state.selectors
         places = {device.id: place for place, device in enumerate(node.devices)}
@@ -149,13 +164,16 @@ class FirstFit(NodeSearch):
         if device_request.count is not None:
             return free, device_request.count
         asked = sorted(
-            places[card.devices[index].id]
-            for card in node.cards
+            (places[card.devices[index].id], number, index)
+            for number, card in enumerate(node.cards)
             for index in card.signature.fit_of(device_request, card.devices, selectors).selected
             if card.signature.feasibility(device_request, index) is not Feasibility.TOO_SMALL
         )
         until = zip(free, asked, strict=False)
-        before = [each for each, place in until if places[each.device.id] == place]
+        before = [each for each, (place, *_) in until if places[each.device.id] == place]
+        if len(before) < len(asked):
+            _, number, index = asked[len(before)]
+            before += filter(None, [self._full(device_request, number, index)])
         return before, len(asked)
 
     def _of_others(self, device_request: DeviceRequest) -> tuple[list[Candidate], int]:
@@ -177,6 +195,16 @@ class FirstFit(NodeSearch):
     def _number(self, device: Device) -> int:
         """In place of a card's."""
         return self._numbers.setdefault(device, len(self._node.cards) + len(self._numbers))
+
+    def _full(self, device_request: DeviceRequest, number: int, index: int) -> Candidate | None:
+        """The device at `index` of that card, if only its room is lacking."""
+        card = self._node.cards[number]
+        kind, use = card.signature.kinds[index], card.signature.uses[index]
+        fit = device_request.capacity_fit(kind)
+        is_full = card.signature.feasibility(device_request, index) is Feasibility.FULL
+        if not is_full or fit is None or fit.taints or card.signature.holder(index):
+            return None
+        return Candidate(card.devices[index], fit, use, Fill(), number)
 
 
 def _has_enough(task: Task) -> bool:

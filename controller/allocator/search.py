@@ -192,7 +192,7 @@ class NodeSearch:
                     return False
             elif device.multiple:
                 before.append(other)
-            elif _clash(task, other_task):
+            elif clash(task, other_task):
                 return False
         return not before or has_capacity(candidate, before)
 
@@ -283,7 +283,7 @@ def _start(slots: Sequence[Slot], nth: int, index: int) -> int:
     return index + 1
 
 
-def _clash(one: Task, other: Task) -> bool:
+def clash(one: Task, other: Task) -> bool:
     """Whether the two cannot both have one device that is not shared."""
     later = max(one, other, key=lambda each: (each.claim, each.request))
     return not later.exact.device_request.admin_access or one.claim == other.claim

@@ -1,4 +1,4 @@
-"""The mutation of new claims where kube-scheduler allocates (docs/adr/0038)."""
+"""The mutation of new claims where kube-scheduler allocates (docs/adr/0038 and 0040)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Final
 
 from controller.allocator.packing.policy import Policy
 from controller.cache.published_kinds import PublishedKinds
+from controller.webhook.admin_access import for_administrators
 from controller.webhook.alternatives import CardParts
 from controller.webhook.capacity import as_stored, by_parts, written_devices
 from controller.webhook.review import Operation, Review
@@ -45,7 +46,7 @@ class CapacityWriter:
             self._selectors.allowance.begin(_SECONDS)
             parts = CardParts(self._published.kinds, self._policy, self._selectors)
             choose = by_parts(claim, parts) if stored is None else as_stored(stored)
-            devices = written_devices(claim, classes, choose)
+            devices = for_administrators(written_devices(claim, classes, choose), stored)
         if devices == (claim["spec"].get("devices") or {}):
             return []
         return [{"op": "replace", "path": "/spec/devices", "value": devices}]

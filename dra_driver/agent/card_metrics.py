@@ -17,7 +17,7 @@ from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.claims.owner import ContainerAllocation, Owner
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import ATTR_PROFILES, DRIVER, TAINT_ALLOCATED_BY
+from dra_driver.model.names import ATTR_PROFILES, DRIVER, TAINTS_OF_CLAIMS
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import profile_size
 from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
@@ -39,7 +39,7 @@ def about_problems(devices: Devices) -> GaugeMetricFamily:
             (str(card), taint["key"].removeprefix(f"{DRIVER}/"), taint.get("value", "")): 1
             for card, _, device in by_name(devices)
             for taint in device.get("taints") or ()
-            if taint["key"] != TAINT_ALLOCATED_BY
+            if taint["key"] not in TAINTS_OF_CLAIMS
         }
     )
 
@@ -123,7 +123,7 @@ def about_largest_request(devices: Devices, ledger: Ledger, sizes: Sizes) -> Gau
     ill = {
         card
         for card, _, device in by_name(devices)
-        if any(taint["key"] != TAINT_ALLOCATED_BY for taint in device.get("taints") or ())
+        if any(taint["key"] not in TAINTS_OF_CLAIMS for taint in device.get("taints") or ())
     }
     largest: dict[tuple[str, ...], float] = {(mode.value,): 0 for _, mode in sizes}
     for card, mode, published in by_name(devices):

@@ -21,7 +21,7 @@ from dra_driver.model.card import Card
 from dra_driver.model.claims.claim import Object, allocated_at
 from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.errors import GcuError, JournalError
-from dra_driver.model.names import TAINT_ALLOCATED_BY, TAINT_UNHEALTHY
+from dra_driver.model.names import TAINT_UNHEALTHY, TAINTS_OF_CLAIMS
 from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
 
 logger = logging.getLogger(__name__)
@@ -177,7 +177,7 @@ def _tainted(devices: Devices) -> GaugeMetricFamily:
             (taint["key"], taint.get("value", ""), taint["effect"])
             for device in devices
             for taint in _taints(device)
-            if taint["key"] != TAINT_ALLOCATED_BY
+            if taint["key"] not in TAINTS_OF_CLAIMS
         )
     )
 

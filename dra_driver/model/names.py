@@ -15,7 +15,13 @@ CLASS_SHARED: Final = "shared-gcu.enflame.com"
 CLASS_DRS: Final = "drs-gcu.enflame.com"
 CLASS_PART: Final = "part-gcu.enflame.com"
 """Shared slices or a DRS instance, whatever is the better fit."""
+CLASS_ADMIN: Final = "admin-gcu.enflame.com"
+"""Whole cards for administrative access, written by the webhook (docs/adr/0040)."""
 DEVICE_CLASSES: Final = (CLASS_WHOLE, CLASS_SHARED, CLASS_DRS, CLASS_PART)
+
+# Of the device of a card that is for administrative access alone, where kube-scheduler allocates:
+# the start of its name, and its attribute `type`. The others have a mode there.
+TYPE_ADMIN: Final = "admin"
 
 # Attributes of a device, unqualified and so in the driver's own domain.
 ATTR_TYPE: Final = "type"
@@ -44,6 +50,9 @@ TAINT_FOREIGN: Final = f"{DRIVER}/foreign"
 TAINT_CHANGING: Final = f"{DRIVER}/changing"
 TAINT_FAILING: Final = f"{DRIVER}/failing"
 TAINT_HELD: Final = f"{DRIVER}/held"
+TAINT_ADMINISTRATORS: Final = f"{DRIVER}/administrators"
+TAINTS_OF_CLAIMS: Final = frozenset({TAINT_ALLOCATED_BY, TAINT_ADMINISTRATORS})
+"""Those that say which claims a device is for, and nothing of its card."""
 ALLOCATOR_CONTROLLER: Final = "controller"
 ALLOCATOR_SCHEDULER: Final = "scheduler"
 # On the controller's Lease: who allocates. Written by the leader, read by agents (docs/adr/0027).

@@ -9,9 +9,10 @@ from typing import Any
 
 from dra_driver.config.device_config import read_config
 from dra_driver.model.claims.claim import ClaimRef, Result, allocation, made_for, results
+from dra_driver.model.devices.device import is_admin_device
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import DRIVER
+from dra_driver.model.names import CLASS_WHOLE, DRIVER
 from dra_driver.node.asked_amounts import ShareOf, amount_objections
 from dra_driver.node.checkpoint.records import PreparedDevice
 
@@ -92,6 +93,11 @@ def _refuse_first(problems: Iterable[tuple[str, str]], result: Result, ref: Clai
 def _objections(device: PreparedDevice, result: Result, pool: str) -> Iterator[tuple[str, str]]:
     if result.pool != pool:
         yield f"it is in pool {result.pool}, and this node has {pool}", "run the pod there"
+    if is_admin_device(result.device) and not result.admin_access:
+        yield (
+            "it is for adminAccess alone, as others use the card meanwhile",
+            f"request the DeviceClass {CLASS_WHOLE}, or adminAccess",
+        )
     if result.admin_access and device.mode is not Mode.WHOLE:
         yield (
             f"adminAccess is for whole cards, and this is a {device.mode} device",

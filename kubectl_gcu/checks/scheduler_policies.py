@@ -17,6 +17,7 @@ from dra_driver.model.names import (
     CAPACITY_MEMORY,
     CAPACITY_SIZE,
     CAPACITY_SLICES,
+    CLASS_ADMIN,
     CLASS_WHOLE,
     DEVICE_CLASSES,
     DRIVER,
@@ -62,6 +63,11 @@ def of_template(devices: Mapping[str, Any]) -> Iterator[Objection]:
             yield (
                 f"request {request} asks for adminAccess, which is for whole cards",
                 f"Request the DeviceClass {CLASS_WHOLE}, or drop adminAccess.",
+            )
+        if form.get("deviceClassName") == CLASS_ADMIN and not form.get("adminAccess"):
+            yield (
+                f"request {request} asks for the DeviceClass {CLASS_ADMIN} without adminAccess",
+                f"Request the DeviceClass {CLASS_WHOLE}.",
             )
 
 

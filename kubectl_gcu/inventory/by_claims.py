@@ -24,7 +24,7 @@ from dra_driver.model.names import (
     CAPACITY_SIZE,
     CAPACITY_SLICES,
     DRIVER,
-    TAINT_ALLOCATED_BY,
+    TAINTS_OF_CLAIMS,
 )
 from dra_driver.model.pci import PciAddress
 from kubectl_gcu.inventory.views import (
@@ -89,7 +89,7 @@ def _card(address: PciAddress, kinds: tuple[DeviceKind, ...]) -> CardView:
         _problem(taint)
         for kind in kinds
         for taint in kind.taints
-        if (untolerated([taint], ()) if taint.rule else taint.key != TAINT_ALLOCATED_BY)
+        if (untolerated([taint], ()) if taint.rule else taint.key not in TAINTS_OF_CLAIMS)
     }
     memory = _text(kinds, ATTR_MEMORY_MIB)
     return CardView(

@@ -18,7 +18,7 @@ from kubectl_gcu.cluster.observed_pod import ObservedPod
 from kubectl_gcu.cluster.pod_events import event_time
 from kubectl_gcu.cluster.pod_status import is_untried, scheduled_condition
 from kubectl_gcu.cluster.to_decide import ObservedCluster
-from kubectl_gcu.scheduling.admin_access import NEEDS_FREE_CARD, has_admin_access
+from kubectl_gcu.scheduling.admin_access import NEEDS_FREE_CARD, needs_free_card
 from kubectl_gcu.scheduling.asked import asked
 from kubectl_gcu.scheduling.decision import LiveAllocator
 from kubectl_gcu.scheduling.explanation import Explanation
@@ -155,8 +155,8 @@ def _decide(
         return Verdict("", str(error), remedy=_CORRECT, needs_person=True)
     except Refused as error:
         return Verdict("", str(error), needs_person=True)
-    needs_free_card = allocator.for_scheduler and has_admin_access(found.present)
-    if verdict is None or verdict.node or not needs_free_card:
+    lacks_class = allocator.for_scheduler and needs_free_card(found.present)
+    if verdict is None or verdict.node or not lacks_class:
         return verdict
     return replace(verdict, reason=f"{verdict.reason}; {NEEDS_FREE_CARD}")
 

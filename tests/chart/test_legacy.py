@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dra_driver.model.names import (
+    CLASS_ADMIN,
     CLASS_LIMIT_PREFIX,
     CLASS_SHARED,
     CLASS_WHOLE,
@@ -53,7 +54,7 @@ def test_limits_that_kube_scheduler_serves_are_not_translated(helm: Helm) -> Non
         each["metadata"]["name"]: each["spec"].get("extendedResourceName")
         for each in served.of("DeviceClass")
     }
-    assert names == dict.fromkeys(DEVICE_CLASSES) | {CLASS_WHOLE: "enflame.com/gcu"}
+    assert names == dict.fromkeys((*DEVICE_CLASSES, CLASS_ADMIN)) | {CLASS_WHOLE: "enflame.com/gcu"}
     policies = [str(each.one("ValidatingAdmissionPolicy", NAME)) for each in (own, served)]
     for limit, translated in {
         "enflame.com/gcu": [True, False],

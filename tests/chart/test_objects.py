@@ -145,7 +145,8 @@ def test_the_classes_are_those_of_the_checkout(helm: Helm) -> None:
     files = sorted((CHECKOUT / "resourceclasses").glob("*.yaml"))
     assert all(each.is_symlink() for each in files)
     wanted = [yaml.safe_load(each.read_text()) for each in files]
-    found = helm.render().of("DeviceClass")
+    classes = helm.render().of("DeviceClass")
+    found = [each for each in classes if each["metadata"]["name"] != names.CLASS_ADMIN]
     assert [each["spec"] for each in found] == [each["spec"] for each in wanted]
     assert {each["metadata"]["name"] for each in found} == set(names.DEVICE_CLASSES)
 
@@ -263,9 +264,19 @@ def test_the_notes_name_the_check_before_a_switch(helm: Helm, allocator: str) ->
     assert ("kubectl gcu doctor --allocator scheduler" in notes) == (allocator == "scheduler")
 
 
+@pytest.mark.parametrize(
+    ("allocator", "kind"), [("controller", "whole"), ("scheduler", names.TYPE_ADMIN)]
+)
+def test_the_class_of_devices_for_administrators(helm: Helm, allocator: str, kind: str) -> None:
+    rendered = helm.render({"allocator": allocator, "schedulerVersion": "1.37.1"})
+    [selector] = rendered.one("DeviceClass", names.CLASS_ADMIN)["spec"]["selectors"]
+    assert selector["cel"]["expression"].endswith(f'.type == "{kind}"')
+
+
 def test_administrative_access_is_refused_to_all_classes_of_parts(helm: Helm) -> None:
     rendered = helm.render({"allocator": "scheduler", "schedulerVersion": "1.37.1"})
     policy = rendered.one("ValidatingAdmissionPolicy", f"config-amounts.{names.DRIVER}")
-    [rule] = [each for each in policy["spec"]["validations"] if "adminAccess" in each["message"]]
+    rules = policy["spec"]["validations"]
+    [rule] = [each for each in rules if each["message"].startswith("adminAccess")]
     listed = set(json.loads(re.findall(r"in (\[.*?\])\)", rule["expression"])[-1]))
     assert listed == set(names.DEVICE_CLASSES) - {names.CLASS_WHOLE}

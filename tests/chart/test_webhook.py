@@ -13,8 +13,10 @@ from dra_driver.config.device_config import GcuConfig
 from dra_driver.config.loader import load
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import (
+    CLASS_ADMIN,
     CLASS_DRS,
     CLASS_LIMIT_PREFIX,
+    CLASS_WHOLE,
     RESOURCE_SHARED,
     RESOURCE_WHOLE,
 )
@@ -215,6 +217,7 @@ def test_amounts_that_are_written_for_kube_scheduler(helm: Helm, names_nodes: bo
     for field in GcuConfig.model_fields.keys() - {"api_version", "kind", "packing"}:
         assert f'"{field}"' in asks
     assert '"packing"' not in asks
+    assert f'["{CLASS_WHOLE}","{CLASS_ADMIN}"]' in asks
     assert differs == 'request.operation == "CREATE" || object.spec != oldObject.spec'
     policy = rendered.one("ValidatingAdmissionPolicy", "config-amounts.gcu.enflame.com")
     assert policy["spec"]["validations"][0]["expression"].startswith("has(dyn(object).spec.spec)")

@@ -1,4 +1,4 @@
-"""A card as the agent reads it, and the three devices that it is published as."""
+"""A card as the agent reads it, and the devices that it is published as."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from dra_driver.model.card import Card, Ecc
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.devices.device import whole_device
+from dra_driver.model.devices.device import admin_device, whole_device
 from dra_driver.model.devices.device_shares import drs_device, shared_device
-from dra_driver.model.names import ALLOCATOR_CONTROLLER
+from dra_driver.model.names import ALLOCATOR_CONTROLLER, ALLOCATOR_SCHEDULER
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import Profile, ProfileTable
 
@@ -53,5 +53,6 @@ def in_all_modes(
             whole_device(each, allocator=allocator, sips=24),
             shared_device(each, 6, allocator=allocator, sips=24),
             drs_device(each, table(1, 3, 6), allocator=allocator),
+            *([admin_device(each, sips=24)] if allocator == ALLOCATOR_SCHEDULER else []),
         )
     ]

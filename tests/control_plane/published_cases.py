@@ -11,7 +11,15 @@ from typing import Final
 from dra_driver.agent.slices.device_layout import with_layouts_in_use
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.device import counter_sets, parse_device_name
-from dra_driver.model.names import CLASS_DRS, CLASS_PART, CLASS_SHARED, CLASS_WHOLE, DRIVER
+from dra_driver.model.names import (
+    CLASS_ADMIN,
+    CLASS_DRS,
+    CLASS_PART,
+    CLASS_SHARED,
+    CLASS_WHOLE,
+    DRIVER,
+    TAINT_ADMINISTRATORS,
+)
 from dra_driver.model.pci import PciAddress
 from tests.control_plane.interfaces import (
     CPU,
@@ -28,6 +36,7 @@ from tests.unit.controller.allocator.build import ANY, claim, device, resource_s
 
 NODE: Final = "a"
 _MODES: Final = ("whole", "shared", "drs")
+_CAPACITY_MODES: Final = ("shared", "drs")
 _CAPACITY_OF: Final = {CLASS_SHARED: "slices", CLASS_DRS: "size"}
 _SELECTORS: Final = (
     f'device.attributes["{DRIVER}"].model == "S60"',
@@ -47,6 +56,7 @@ _TOLERATIONS: Final[Sequence[Object]] = (
     {"key": "x", "operator": "Equal", "value": "v"},
     {"key": "x", "operator": "Exists", "effect": "NoExecute"},
     {"key": "y", "operator": "Exists"},
+    {"key": TAINT_ADMINISTRATORS, "operator": "Exists"},
 )
 
 
@@ -104,6 +114,11 @@ class _Writer:
             counters = {"counterSet": address.slug, "counters": {"card": {"value": "1"}}}
             each |= {"taints": taints, "consumesCounters": [counters]}
             each["attributes"]["model"] = {"string": model}
+        if "whole" in modes:
+            admin = device("admin", bus, switch=switch, numa=bus // 4)
+            admin["taints"] = [{"key": TAINT_ADMINISTRATORS, "effect": "NoSchedule"}, *taints]
+            admin["attributes"]["model"] = {"string": model}
+            devices.append(admin)
         return devices
 
     def _taint(self) -> Object:
@@ -128,9 +143,11 @@ class _Writer:
     def _held(self, devices: Sequence[Object]) -> list[Object]:
         """Claims of one device of the card; some are for administrators."""
         held = self._draw.choice(devices)
-        shares = [] if held["attributes"]["type"]["string"] == "whole" else ["1", "1", "3"]
+        kind = held["attributes"]["type"]["string"]
+        shares = ["1", "1", "3"] if kind in _CAPACITY_MODES else []
         if not shares:
-            more = {"adminAccess": True} if self._chance(0.2) else {}
+            share = 0.9 if kind == "admin" else 0.2
+            more = {"adminAccess": True} if self._chance(share) else {}
             return [self._allocated(held, more)]
         [capacity] = held["capacity"]
         return [
@@ -159,6 +176,8 @@ class _Writer:
             exactly = self._exactly()
             if self._chance(0.05):
                 exactly["adminAccess"] = True
+            if self._chance(0.08):
+                self._for_administrators(exactly)
             return {"name": name, "exactly": exactly}
         subs = [{"name": f"s{nth}", **self._exactly()} for nth in range(self._few(2, 3))]
         if self._chance(0.1) and "count" in subs[0]:
@@ -183,6 +202,13 @@ class _Writer:
         if self._chance(0.1):
             exactly["tolerations"] = [self._draw.choice(_TOLERATIONS)]
         return exactly
+
+    def _for_administrators(self, exactly: Object) -> None:
+        """As the webhook writes it, and with a mistake now and then."""
+        exactly.pop("capacity", None)
+        exactly |= {"deviceClassName": CLASS_ADMIN, "tolerations": [_TOLERATIONS[-1]]}
+        if self._chance(0.8):
+            exactly["adminAccess"] = True
 
     def _constraint(self, requests: Sequence[Object]) -> Object:
         kind = self._draw.choice(("matchAttribute", "matchAttribute", "distinctAttribute"))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from dra_driver.agent.slices.allocator_handover import AllocatorHandover, LeaseName
+from dra_driver.agent.slices.device_layout import with_layouts_in_use
 from dra_driver.kube.resources import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.model.claims.claim import Object, allocation, results
 from dra_driver.model.names import (
@@ -19,6 +20,7 @@ from dra_driver.model.names import (
     CLASS_DRS,
     CLASS_SHARED,
 )
+from dra_driver.model.pci import PciAddress
 from tests.cluster.build import build
 from tests.cluster.cluster import Cluster
 from tests.cluster.fixtures import DRIVER_NAMESPACE
@@ -150,7 +152,8 @@ def test_the_controller_refuses_cards_that_kube_scheduler_allocates(
     """After a switch back a card has its counters until kube-scheduler has seen its taint."""
     tainted = in_all_modes(0)
     counted = in_all_modes(0, allocator=ALLOCATOR_SCHEDULER)
-    both = [old | {"taints": new["taints"]} for old, new in zip(counted, tainted, strict=True)]
+    address = PciAddress(0, 0, 0, 0)
+    both = with_layouts_in_use({address: tainted}, counted, frozenset({address}))
     node = scene.machines.add(both)
     controller = start_controller()
     controller.wait_for_log("begins")

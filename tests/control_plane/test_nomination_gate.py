@@ -22,7 +22,13 @@ from dra_driver.kube.scheduling_gate import has_gate
 from dra_driver.model.claims.claim import ClaimRef, Object, results
 from dra_driver.model.claims.measures import instance_shares, share_of_units, slice_shares
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import ALLOCATOR_SCHEDULER, CLASS_PART, DRIVER, RESOURCE_MEMORY
+from dra_driver.model.names import (
+    ALLOCATOR_SCHEDULER,
+    CLASS_PART,
+    CLASS_WHOLE,
+    DRIVER,
+    RESOURCE_MEMORY,
+)
 from dra_driver.node.plan import planned_devices
 from tests.chart.helm import RELEASE
 from tests.cluster.fixtures import DRIVER_NAMESPACE
@@ -41,7 +47,7 @@ from tests.control_plane.nominating import (
     machines,
     nominating,
 )
-from tests.control_plane.objects import TEMPLATES, claim, pod_with, template
+from tests.control_plane.objects import NAMESPACES, TEMPLATES, claim, pod_with, template
 from tests.control_plane.program_process import ProgramProcess
 from tests.control_plane.webhook_address import WEBHOOKS, call_directly
 
@@ -223,6 +229,34 @@ def test_amounts_of_claims_are_written(scene: Scene, webhook: GateWebhook) -> No
     api.create(RESOURCE_CLAIMS, claim("card", namespace))
     with pytest.raises(KubeError, match=f"capacity.{DRIVER}"):
         api.create(RESOURCE_CLAIMS, own | {"metadata": claim("late", namespace)["metadata"]})
+
+
+def test_administrators_see_cards_that_others_hold(scene: Scene, webhook: GateWebhook) -> None:
+    """They hold nothing, and the cards stay with their holders and free for others. The claim can
+    be applied again."""
+    api, namespace = scene.api, scene.namespace
+    machines(scene, 1, 0, 1, 2)
+    webhook.serve(*NAMES_NODES, pair=webhook.issue())
+    webhook.wait_until_it_gates()
+    label = {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
+    api.patch(NAMESPACES, namespace, label)
+    create(scene, "worker", cards=2)
+    bound(scene, "worker")
+    made = claim("monitor", namespace)
+    exactly = {"deviceClassName": CLASS_WHOLE, "allocationMode": "All", "adminAccess": True}
+    made["spec"] = {"devices": {"requests": [{"name": "gcus", "exactly": exactly}]}}
+    stored = api.create(RESOURCE_CLAIMS, made)
+    api.create(PODS, pod_with("monitor", namespace, "monitor"))
+    bound(scene, "monitor")
+    seen = results(scene.eyes.claim("monitor"))
+    assert [each.device[:-5] for each in seen] == [f"admin-0000-{bus:02x}" for bus in range(3)]
+    assert all(each.admin_access for each in seen)
+    create(scene, "beside")
+    bound(scene, "beside")
+    scene.eyes.no_card_twice(["worker", "beside"])
+    metadata = scene.eyes.claim("monitor")["metadata"] | {"labels": {"a": "b"}}
+    applied = api.replace(RESOURCE_CLAIMS, made | {"metadata": metadata})
+    assert (applied["spec"], applied["metadata"]["labels"]) == (stored["spec"], {"a": "b"})
 
 
 @pytest.fixture

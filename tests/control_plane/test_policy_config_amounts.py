@@ -18,6 +18,7 @@ from tests.control_plane.driver import Driver, rendered
 from tests.control_plane.objects import NAMESPACES, TEMPLATES
 from tests.unit.kubectl_gcu.checks.claims_for_scheduler import (
     ADMIN_CASES,
+    ADMIN_CLASS_CASES,
     CASES,
     PART_AS_ADMIN,
     claim,
@@ -77,6 +78,11 @@ def test_administrative_access_to_a_part(
     assert bool(found) == is_refused, found
     if is_refused:
         assert "adminAccess is for whole cards" in found
+
+
+@pytest.mark.parametrize("made", ADMIN_CLASS_CASES)
+def test_the_administrators_class_without_their_access(api: Client, made: Object) -> None:
+    assert "is for adminAccess" in refusal(api, made)
 
 
 def test_of_a_template_administrative_access_alone_is_refused(

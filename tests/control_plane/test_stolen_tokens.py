@@ -20,7 +20,7 @@ from dra_driver.model.claims.claim import Object, allocation
 from dra_driver.model.devices.device import counter_sets
 from dra_driver.model.devices.hidden_device import hidden_name, hide
 from dra_driver.model.effects import Effects
-from dra_driver.model.names import ANNOTATION_TERM, DRIVER, FINALIZER
+from dra_driver.model.names import ANNOTATION_TERM, DRIVER, FINALIZER, TAINT_ADMINISTRATORS
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.attempts import Stage, is_refused, staged
@@ -161,6 +161,9 @@ def test_where_kube_scheduler_allocates_the_agent_publishes_no_device_without_a_
     agent.make_slice(name=name, devices=None, sharedCounters=counter_sets([counted()]))
     agent.delete(RESOURCE_SLICES, name)
     agent.make_slice(name=name, devices=[whole(0x0E)])  # in use since the controller allocated
+    agent.delete(RESOURCE_SLICES, name)
+    taint = {"key": TAINT_ADMINISTRATORS, "effect": "NoSchedule"}
+    agent.make_slice(name=name, devices=[BARE | {"taints": [taint]}])
     agent.delete(RESOURCE_SLICES, name)
     with pytest.raises(KubeError, match="publishes devices with the counter of their card"):
         agent.make_slice(name=name, devices=[BARE])

@@ -235,6 +235,9 @@ key.startsWith("enflame.com/gcu-") || key.startsWith("{{ include "gcu.driver" . 
 {{- toJson $names -}}
 {{- end -}}
 
+{{/* The DeviceClass of cards for administrative access alone, which the webhook writes into claims. */}}
+{{- define "gcu.adminClass" -}}admin-{{ include "gcu.driver" . }}{{- end -}}
+
 {{/*
 Both programs serve the same probes, at the port that they are told. Takes the seconds before the
 first one, which are Python's own: nobody listens yet, and the kubelet makes a warning of every probe

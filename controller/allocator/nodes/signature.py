@@ -100,24 +100,38 @@ class CardSignature:
             return Feasibility.TOO_SMALL
         if use is not None and kind.multiple and not has_room(capacity_fit, use):
             return Feasibility.FULL
+        taken = self._taken(device_request, index)
+        if taken is not None:
+            return taken
+        return Feasibility.TAINTED if capacity_fit.taints else Feasibility.FREE
+
+    def _taken(self, device_request: DeviceRequest, index: int) -> Feasibility | None:
+        """Why the device cannot be allocated for the request, whatever it asks of it."""
+        kind, use = self.kinds[index], self.uses[index]
+        if self._has_no_mode(index):
+            return None if use is None or device_request.admin_access else Feasibility.HELD
         if kind.counters is not self.for_scheduler:
             return Feasibility.COUNTERS if kind.counters else Feasibility.NO_COUNTERS
-        # kube-scheduler gives administrators no card whose counters are used up
+        # kube-scheduler gives administrators no other device of a card whose counters are used up
         # (kubernetes#140729).
         if self.for_scheduler or not device_request.admin_access:
             if use is not None and (use.wholes or not kind.multiple):
                 return Feasibility.HELD
             if self.holder(index):
                 return Feasibility.EXCLUDED
-        return Feasibility.TAINTED if capacity_fit.taints else Feasibility.FREE
+        return None
 
     def holder(self, index: int) -> str:
         """The type of another device of the card that is allocated, as a card is in one mode at a
         time; empty if there is none. The type of a vanished device comes from its name."""
         for other, use in enumerate(self.uses):
-            if use is not None and other != index:
+            if use is not None and other != index and not self._has_no_mode(other):
                 return self.kinds[other].text("type") or "unknown"
         return self.vanished[0] if self.vanished else ""
+
+    def _has_no_mode(self, index: int) -> bool:
+        """Whether kube-scheduler allocates other devices of the card all the same."""
+        return self.for_scheduler and self.kinds[index].is_for_admins
 
     def select(
         self,
@@ -217,7 +231,7 @@ class Signatures:
         signature = self._known.get(content)
         if signature is None:
             loads = [_load(kind, use) for kind, use in zip(kinds, uses, strict=True) if use]
-            tainted = any(untolerated(kind.taints, ()) for kind in kinds)
+            tainted = any(untolerated(kind.taints, ()) for kind in kinds if not kind.is_for_admins)
             free = not loads and not vanished and not tainted
             load = max(loads, default=0)
             signature = CardSignature(*content, load, free, self._for_scheduler)

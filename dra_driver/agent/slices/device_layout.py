@@ -12,12 +12,20 @@ from typing import Any
 from dra_driver.config.card_rules import CardConfig
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.devices.device import device_name, parse_device_name, taint, whole_device
+from dra_driver.model.devices.device import (
+    admin_device,
+    device_name,
+    is_admin_device,
+    parse_device_name,
+    taint,
+    whole_device,
+)
 from dra_driver.model.devices.device_shares import drs_device, shared_device
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import (
     ALLOCATOR_CONTROLLER,
+    ALLOCATOR_SCHEDULER,
     CAPACITY_SLICES,
     TAINT_ALLOCATED_BY,
     TAINT_CHANGING,
@@ -37,6 +45,8 @@ def card_devices(
     devices = []
     if Mode.WHOLE in offer.modes:
         devices.append(whole_device(card, allocator=allocator, sips=sips))
+        if allocator == ALLOCATOR_SCHEDULER:
+            devices.append(admin_device(card, sips=sips))
     if Mode.SHARED in offer.modes:
         devices.append(shared_device(card, offer.slice_count, allocator=allocator, sips=sips))
     if Mode.DRS in offer.modes and table is not None:
@@ -102,8 +112,15 @@ def slice_count(devices: Devices, card: PciAddress) -> int | None:
 
 
 def by_name(devices: Iterable[Object]) -> Iterator[tuple[PciAddress, Mode, Object]]:
-    """Each device with the card and the mode that its name says; without those that another version
-    of the driver published under other names."""
+    """Each device with the card and the mode that its name says; without those for administrative
+    access, which has no mode, and those that another version of the driver published under other
+    names."""
+    for card, mode, each in _parsed(devices):
+        if not is_admin_device(each["name"]):
+            yield card, mode, each
+
+
+def _parsed(devices: Iterable[Object]) -> Iterator[tuple[PciAddress, Mode, Object]]:
     for each in devices:
         try:
             mode, card = parse_device_name(each["name"])
@@ -114,7 +131,10 @@ def by_name(devices: Iterable[Object]) -> Iterator[tuple[PciAddress, Mode, Objec
 
 def _place(device: Object) -> tuple[int, int, str]:
     """Devices by their names. kube-scheduler takes the first device that fits, so it gets whole
-    cards last and from the other end: then shares and instances fill few cards."""
+    cards after the others and from the other end: then shares and instances fill few cards. Those
+    for administrative access come last."""
+    if is_admin_device(device["name"]):
+        return 2, 0, str(device["name"])
     if not device.get("consumesCounters"):
         return 0, 0, str(device["name"])
     mode, card = parse_device_name(device["name"])
@@ -126,15 +146,15 @@ def _with_taints(device: Object, taints: Sequence[Object] | None) -> Object:
     """The device with the `taints`; with its own ones if they are None."""
     if taints is None:
         return device
-    has_counters = bool(device.get("consumesCounters"))
-    if not has_counters and all(each["key"] != TAINT_ALLOCATED_BY for each in taints):
+    is_schedulers = bool(device.get("consumesCounters")) or is_admin_device(device["name"])
+    if not is_schedulers and all(each["key"] != TAINT_ALLOCATED_BY for each in taints):
         taints = [taint(TAINT_ALLOCATED_BY, ALLOCATOR_CONTROLLER), *taints]
     return device | {"taints": list(taints)}
 
 
 def _by_card(devices: Devices) -> dict[PciAddress, list[Object]]:
     found: dict[PciAddress, list[Object]] = {}
-    for card, _, each in by_name(devices):
+    for card, _, each in _parsed(devices):
         found.setdefault(card, []).append(each)
     return found
 

@@ -16,7 +16,7 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.model.quantity import format_binary
 from dra_driver.model.version import semantic_version
 
-_NAME = re.compile(r"(whole|shared|drs)-([0-9a-f]{4,8})-([0-9a-f]{2})-([0-9a-f]{2})-([0-7])")
+_NAME = re.compile(r"(whole|shared|drs|admin)-([0-9a-f]{4,8})-([0-9a-f]{2})-([0-9a-f]{2})-([0-7])")
 _ONE_CARD = {"card": {"value": "1"}}
 _STRING_ATTRIBUTE_BYTES = 64  # resource.k8s.io/v1, DeviceAttributeMaxValueLength
 
@@ -29,18 +29,24 @@ def device_name(mode: Mode, address: PciAddress) -> str:
 # Most nodes of a cluster have devices of the same names, and a node has a few dozen.
 @lru_cache(4096)
 def parse_device_name(name: str) -> tuple[Mode, PciAddress]:
-    """The mode and card that a device's name stands for; raises InvalidValue for any other name."""
+    """The mode and card that a device's name stands for; raises InvalidValue for any other name.
+    Administrators see a whole card by their device."""
     if match := _NAME.fullmatch(name):
-        mode, domain, bus, device, function = match.groups()
+        kind, domain, bus, device, function = match.groups()
         try:
             address = PciAddress.parse(f"{domain}:{bus}:{device}.{function}")
         except InvalidValue:
             pass
         else:
             # A second spelling of one address would be a second device of one card.
-            if device_name(Mode(mode), address) == name:
-                return Mode(mode), address
+            if f"{kind}-{address.slug}" == name:
+                return Mode.WHOLE if kind == names.TYPE_ADMIN else Mode(kind), address
     raise InvalidValue(f"device {name!r} is not one that this driver publishes")
+
+
+def is_admin_device(name: str) -> bool:
+    """Whether the device of that name is for administrative access alone: see `admin_device`."""
+    return name.startswith(f"{names.TYPE_ADMIN}-")
 
 
 def whole_device(card: Card, *, allocator: str, sips: int | None = None) -> dict[str, Any]:
@@ -54,6 +60,21 @@ def whole_device(card: Card, *, allocator: str, sips: int | None = None) -> dict
         "attributes": card_attributes(card, Mode.WHOLE, sips=sips),
         "capacity": {names.CAPACITY_MEMORY: {"value": format_binary(card.memory_mib * 2**20)}},
         **exclusion(card, allocator=allocator),
+    }
+
+
+def admin_device(card: Card, *, sips: int | None = None) -> dict[str, Any]:
+    """The card for claims with ``adminAccess``, where kube-scheduler allocates.
+
+    It consumes no counter: kube-scheduler wants counters to be free even for administrative access
+    (kubernetes#140729). The taint keeps all claims away that do not tolerate it.
+    """
+    return {
+        "name": f"{names.TYPE_ADMIN}-{card.address.slug}",
+        "attributes": card_attributes(card, Mode.WHOLE, sips=sips)
+        | {names.ATTR_TYPE: {"string": names.TYPE_ADMIN}},
+        "capacity": {names.CAPACITY_MEMORY: {"value": format_binary(card.memory_mib * 2**20)}},
+        "taints": [taint(names.TAINT_ADMINISTRATORS, ""), *_problem_taints(card)],
     }
 
 
@@ -92,12 +113,16 @@ def exclusion(card: Card, *, allocator: str) -> dict[str, Any]:
     has the mode exclusion: each device of the card consumes the card's only counter, and a device
     that many claims share consumes it once (resource.k8s.io/v1, DeviceCounterConsumption).
     """
-    problems = sorted({(each.taint, each.value, each.evicts) for each in card.problems})
-    found = [taint(key, value, evicts=evicts) for key, value, evicts in problems]
+    found = _problem_taints(card)
     if allocator == names.ALLOCATOR_CONTROLLER:
         return {"taints": [taint(names.TAINT_ALLOCATED_BY, allocator), *found]}
     consumed = {"counterSet": card.address.slug, "counters": _ONE_CARD}
     return {"taints": found, "consumesCounters": [consumed]}
+
+
+def _problem_taints(card: Card) -> list[dict[str, str]]:
+    problems = sorted({(each.taint, each.value, each.evicts) for each in card.problems})
+    return [taint(key, value, evicts=evicts) for key, value, evicts in problems]
 
 
 def taint(key: str, value: str, *, evicts: bool = False) -> dict[str, str]:

@@ -16,6 +16,7 @@ from dra_driver.model.devices.device_shares import drs_device
 from dra_driver.model.devices.plugin_device import PluginDevice
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
+from dra_driver.model.names import TAINT_ADMINISTRATORS
 from dra_driver.model.profile import Profile, ProfileTable
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice, record
@@ -66,6 +67,17 @@ def test_sizes() -> None:
         for mode, size in (("whole", 1), ("shared", 6), ("drs", 6))
         for address in (FIRST, SECOND, THIRD)
     }
+
+
+def test_the_device_for_administrators_is_no_size_and_its_taint_no_problem() -> None:
+    for_admins: Object = {
+        "name": device_name(Mode.WHOLE, FIRST).replace("whole", "admin"),
+        "taints": [{"key": TAINT_ADMINISTRATORS, "effect": "NoSchedule"}],
+    }
+    assert card_metrics.sizes_of([*DEVICES, for_admins]) == SIZES
+    assert values(card_metrics.about_problems([*DEVICES, for_admins])) == {}
+    largest = card_metrics.about_largest_request([for_admins, *DEVICES], Ledger(), SIZES)
+    assert values(largest, "mode")["whole",] == 1
 
 
 def test_what_claims_and_containers_have() -> None:

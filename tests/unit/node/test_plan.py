@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +19,9 @@ OURS, WRONG = (
     for parameters in ({"apiVersion": API_VERSION, "kind": KIND, **PACKING}, PACKING)
 )
 THEIRS = {"opaque": {"driver": "nic.example.com", "parameters": {}}, "source": "FromClaim"}
+
+
+ADMIN = "admin-0000-0d-00-0"
 
 
 def not_called(device: PreparedDevice) -> Share | None:
@@ -47,6 +51,11 @@ def planned(object_: dict[str, Any]) -> tuple[object, ...]:
             claim("one", result(0, adminAccess=True)),
             (hold(0, visible_cards=(), admin_access=True),),
             id="administrative access",
+        ),
+        pytest.param(
+            claim("one", result(ADMIN, adminAccess=True)),
+            (replace(hold(0, visible_cards=(), admin_access=True), device_name=ADMIN),),
+            id="administrative access by kube-scheduler",
         ),
         pytest.param(
             claim("one", result("nic-0", driver="nic.example.com", pool="x"), result(0)),
@@ -221,6 +230,12 @@ UNALLOCATED = {"metadata": {"namespace": "team", "name": "one", "uid": "uid-one"
             Refused,
             "adminAccess is for whole cards, and this is a drs device",
             id="administrative access to an instance",
+        ),
+        pytest.param(
+            claim("one", result(ADMIN)),
+            Refused,
+            "it is for adminAccess alone, as others use the card meanwhile; request the ",
+            id="the administrators' device without their access",
         ),
         pytest.param(
             claim("one", result("gcu-0")), InvalidValue, "device 'gcu-0' is not one", id="odd name"

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from dra_driver.agent.slices.allocator_handover import AllocatorHandover, LeaseName
-from dra_driver.agent.slices.device_layout import with_layouts_in_use
+from dra_driver.agent.slices.device_layout import by_name, with_layouts_in_use
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import NotFound, TooManyRequests, Unavailable
 from dra_driver.kube.resources import LEASES, Resource
@@ -55,12 +55,14 @@ class Rig:
         self.published = with_layouts_in_use({ADDRESS: wanted}, self.published, retained)
 
     def taint_keys(self) -> set[str]:
-        """All devices have the same ones."""
-        [found] = {frozenset(t["key"] for t in each["taints"]) for each in self.published}
+        """All devices have the same ones, apart from that for administrators."""
+        devices = by_name(self.published)
+        [found] = {frozenset(t["key"] for t in each["taints"]) for _, _, each in devices}
         return set(found)
 
     def has_counters(self) -> bool:
-        [found] = {bool(each.get("consumesCounters")) for each in self.published}
+        devices = by_name(self.published)
+        [found] = {bool(each.get("consumesCounters")) for _, _, each in devices}
         return found
 
 

@@ -11,7 +11,12 @@ from dra_driver.agent.slices.device_layout import card_devices, slice_count, wit
 from dra_driver.config.card_rules import CardConfig
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import TAINT_ALLOCATED_BY, TAINT_CHANGING, TAINT_UNHEALTHY
+from dra_driver.model.names import (
+    TAINT_ADMINISTRATORS,
+    TAINT_ALLOCATED_BY,
+    TAINT_CHANGING,
+    TAINT_UNHEALTHY,
+)
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import Profile, ProfileTable
 
@@ -177,4 +182,36 @@ def test_kube_scheduler_gets_whole_cards_last_and_from_the_other_end() -> None:
         "shared-0000-02-00-0",
         "whole-0000-02-00-0",
         "whole-0000-01-00-0",
+        "admin-0000-01-00-0",
+        "admin-0000-02-00-0",
     ]
+
+
+BY_SCHEDULER = devices(allocator="scheduler")
+WITHOUT_ADMIN = [each for each in BY_SCHEDULER if not each["name"].startswith("admin")]
+
+
+def test_administrators_get_a_device_without_counters_from_kube_scheduler() -> None:
+    [admin] = [each for each in BY_SCHEDULER if each not in WITHOUT_ADMIN]
+    assert "consumesCounters" not in admin
+    assert admin["taints"] == [{"key": TAINT_ADMINISTRATORS, "effect": "NoSchedule"}]
+    assert names(devices()) == ["whole", "shared", "drs"]
+    parts = devices(offer=CardConfig(modes=frozenset({Mode.SHARED})), allocator="scheduler")
+    assert names(parts) == ["shared"]
+
+
+def test_a_card_in_use_gets_the_device_for_administrators() -> None:
+    found = with_layouts_in_use({ADDRESS: BY_SCHEDULER}, WITHOUT_ADMIN, HELD)
+    assert names(found) == ["drs", "shared", "whole", "admin"]
+    assert taints(found[:-1]) == set()
+
+
+def test_of_a_lost_card_administrators_get_nothing_either() -> None:
+    admin = with_layouts_in_use({}, BY_SCHEDULER, HELD)[-1]
+    assert [each["key"] for each in admin["taints"]] == [TAINT_ADMINISTRATORS, TAINT_UNHEALTHY]
+
+
+def test_a_changing_card_keeps_administrators_to_their_device() -> None:
+    fewer = devices(offer=CardConfig(slice_count=2), allocator="scheduler")
+    admin = with_layouts_in_use({ADDRESS: fewer}, BY_SCHEDULER, HELD)[-1]
+    assert [each["key"] for each in admin["taints"]] == [TAINT_ADMINISTRATORS, TAINT_CHANGING]

@@ -15,7 +15,14 @@ from controller.allocator.inventory import Inventory
 from controller.allocator.others.drivers import OtherDrivers
 from controller.allocator.state import State
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.names import CLASS_DRS, CLASS_PART, CLASS_SHARED, CLASS_WHOLE, DRIVER
+from dra_driver.model.names import (
+    CLASS_ADMIN,
+    CLASS_DRS,
+    CLASS_PART,
+    CLASS_SHARED,
+    CLASS_WHOLE,
+    DRIVER,
+)
 from dra_driver.selector.selector import Selectors
 
 TAINT = {"key": "gcu.enflame.com/allocated-by", "value": "controller", "effect": "NoSchedule"}
@@ -56,7 +63,7 @@ def device(
         "taints": [TAINT, *taints],
     }
     match mode:
-        case "whole":
+        case "whole" | "admin":
             found["capacity"] = {"memory": {"value": "42976Mi"}}
         case "shared":
             span = {"min": "1", "max": str(slices), "step": "1"}
@@ -155,6 +162,7 @@ OTHER_CLASS: Object = {
 
 
 ALL_CLASSES = CLASSES | {
+    CLASS_ADMIN: device_class(CLASS_ADMIN, "admin"),  # where kube-scheduler allocates
     "gpu.example.com": OTHER_CLASS,
     ANY: ANY_CLASS,
 }

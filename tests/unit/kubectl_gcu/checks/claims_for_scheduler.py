@@ -9,7 +9,7 @@ import pytest
 
 from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.names import CLASS_PART, CLASS_SHARED, CLASS_WHOLE, DRIVER
+from dra_driver.model.names import CLASS_ADMIN, CLASS_PART, CLASS_SHARED, CLASS_WHOLE, DRIVER
 
 
 def config(*requests: str, **amounts: Any) -> Object:
@@ -134,4 +134,17 @@ ADMIN_CASES: Final = [
         claim(gcu={"exactly": shares(2) | {"adminAccess": False}}), False, id="not asked for"
     ),
     pytest.param(claim(gcu=ALTERNATIVES), False, id="alternatives"),
+    pytest.param(
+        claim(gcu={"exactly": {"deviceClassName": CLASS_ADMIN, "adminAccess": True}}),
+        False,
+        id="by the administrators' class",
+    ),
+]
+
+ADMIN_CLASS_CASES: Final = [
+    pytest.param(claim(gcu={"exactly": {"deviceClassName": CLASS_ADMIN}}), id="a request"),
+    pytest.param(
+        claim(gcu={"firstAvailable": [{"name": "one", "deviceClassName": CLASS_ADMIN}]}),
+        id="an alternative",
+    ),
 ]

@@ -20,7 +20,13 @@ from dra_driver.kube.resources import (
     Resource,
 )
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.names import DRIVER, RESOURCE_WHOLE, SCHEDULING_GATE
+from dra_driver.model.names import (
+    CLASS_ADMIN,
+    CLASS_WHOLE,
+    DRIVER,
+    RESOURCE_WHOLE,
+    SCHEDULING_GATE,
+)
 from kubectl_gcu.cluster.observed_pod import ObservedPod
 from kubectl_gcu.cluster.pod_groups import PodGroupProgress
 from kubectl_gcu.cluster.to_decide import ObservedCluster
@@ -30,7 +36,15 @@ from kubectl_gcu.scheduling.held import NEXT
 from kubectl_gcu.scheduling.judgement import judge_by_allocator, judge_by_objects
 from kubectl_gcu.scheduling.refusal import MAKE_ROOM
 from kubectl_gcu.scheduling.steps import Step
-from tests.unit.controller.allocator.build import CLASSES, allocated, claim, device, pool, request
+from tests.unit.controller.allocator.build import (
+    ALL_CLASSES,
+    CLASSES,
+    allocated,
+    claim,
+    device,
+    pool,
+    request,
+)
 from tests.unit.controller.world import node, pod
 from tests.unit.kubectl_gcu.server import CONTROLLER, NOW, by_controller, event
 
@@ -384,21 +398,22 @@ def test_where_kube_scheduler_allocates_it_is_next() -> None:
 
 
 @pytest.mark.parametrize(
-    ("counters", "admin", "count", "is_said"),
+    ("counters", "cls", "count", "is_said"),
     [
-        pytest.param(True, True, 2, True, id="too few free cards"),
-        pytest.param(True, True, 1, False, id="a free card"),
-        pytest.param(True, False, 2, False, id="no administrator"),
-        pytest.param(False, True, 2, False, id="the controller does not look whether it is free"),
+        pytest.param(True, CLASS_ADMIN, 2, False, id="by the class of other devices"),
+        pytest.param(True, CLASS_WHOLE, 2, True, id="too few free cards"),
+        pytest.param(True, CLASS_WHOLE, 1, False, id="a free card"),
+        pytest.param(True, "", 2, False, id="no administrator"),
+        pytest.param(False, CLASS_WHOLE, 2, False, id="the controller needs no free card"),
     ],
 )
 def test_administrative_access_needs_a_free_card_of_kube_scheduler(
-    count: int, *, counters: bool, admin: bool, is_said: bool
+    count: int, cls: str, *, counters: bool, is_said: bool
 ) -> None:
-    wanted = request(count=count)
-    if admin:
-        wanted["exactly"]["adminAccess"] = True
-    found = decided(cluster(RUNS, counters=counters), observed(claim("c", [wanted])))
+    """`cls` is the class of a request for such access; empty for a request without it."""
+    wanted = request(cls=cls or CLASS_WHOLE, count=count, adminAccess=bool(cls))
+    objects = cluster(RUNS, (DEVICE_CLASSES, ALL_CLASSES[CLASS_ADMIN]), counters=counters)
+    found = decided(objects, observed(claim("c", [wanted])))
     assert found.verdict is not None
     assert found.verdict.reason.endswith(NEEDS_FREE_CARD) is is_said
 

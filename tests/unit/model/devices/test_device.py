@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from dra_driver.model import names
 from dra_driver.model.card import UNHEALTHY_VALUES, Card, Problem
 from dra_driver.model.devices.device import (
+    admin_device,
     counter_sets,
     device_name,
     exclusion,
+    is_admin_device,
     parse_device_name,
     whole_device,
 )
@@ -43,7 +45,7 @@ texts = st.text(min_size=1, max_size=200)
 taints = [
     (taint, value)
     for name, taint in vars(names).items()
-    if name.startswith("TAINT_") and taint != names.TAINT_ALLOCATED_BY
+    if name.startswith("TAINT_") and taint not in names.TAINTS_OF_CLAIMS
     for value in (UNHEALTHY_VALUES if taint == names.TAINT_UNHEALTHY else ("",))
 ]
 problems = st.builds(
@@ -196,6 +198,27 @@ def test_kube_scheduler_excludes_modes_by_the_cards_counter() -> None:
 @given(st.sampled_from(Mode), addresses)
 def test_a_name_tells_mode_and_card(mode: Mode, address: PciAddress) -> None:
     assert parse_device_name(device_name(mode, address)) == (mode, address)
+
+
+@given(addresses)
+def test_administrators_see_a_whole_card(address: PciAddress) -> None:
+    name = f"admin-{address.slug}"
+    assert parse_device_name(name) == (Mode.WHOLE, address)
+    assert is_admin_device(name)
+    assert not any(is_admin_device(device_name(mode, address)) for mode in Mode)
+
+
+def test_the_device_for_administrators() -> None:
+    lost = Problem(names.TAINT_UNHEALTHY, "lost", "lost")
+    found = admin_device(replace(CARD, problems=(lost,)), sips=24)
+    expected = whole(CARD, sips=24)
+    assert found["attributes"] == expected["attributes"] | {"type": {"string": "admin"}}
+    assert found["capacity"] == expected["capacity"]
+    assert [each["key"] for each in found["taints"]] == [
+        names.TAINT_ADMINISTRATORS,
+        names.TAINT_UNHEALTHY,
+    ]
+    assert "consumesCounters" not in found
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,18 @@ from controller.allocator.packing.policy import BINPACK, SchedulerPolicy
 from dra_driver.config.device_config import API_VERSION, KIND
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.claims.packing import Packing
-from dra_driver.model.names import DRIVER
+from dra_driver.model.names import CLASS_ADMIN, DRIVER, TAINT_ADMINISTRATORS
+from dra_driver.selector.selector import Selectors
 from tests.unit.controller.allocator.build import (
+    ANY,
     allocated,
     card,
     claim,
+    device,
     first_available,
     pool,
     request,
+    state,
 )
 from tests.unit.controller.allocator.decide import (
     DRS,
@@ -134,6 +138,51 @@ def test_administrators_need_a_free_card() -> None:
         "a",
         whole(3, 2, 1, 0),
     )
+
+
+def counted(found: Object) -> Object:
+    """The device as kube-scheduler allocates it."""
+    counters = [{"counterSet": found["name"], "counters": {"card": {"value": "1"}}}]
+    return found | {"taints": [], "consumesCounters": counters}
+
+
+def for_admins(bus: int) -> Object:
+    return device("admin", bus) | {
+        "taints": [{"key": TAINT_ADMINISTRATORS, "effect": "NoSchedule"}]
+    }
+
+
+FOR_ADMINS = pool("a", [*map(counted, cards(2, "whole")), *map(for_admins, range(2))])
+MONITOR = request(
+    "monitor",
+    cls=CLASS_ADMIN,
+    adminAccess=True,
+    tolerations=[{"key": TAINT_ADMINISTRATORS, "operator": "Exists"}],
+    allocationMode="All",
+)
+
+
+def taken(held: list[Object], *wanted: Object) -> tuple[str, list[str]] | str:
+    return decide(FOR_ADMINS, held, *wanted, policy=SchedulerPolicy(), for_scheduler=True)
+
+
+def test_administrators_have_devices_that_need_no_free_card() -> None:
+    """They count for nobody, and nobody else gets them."""
+    both = ["admin-0000-00", "admin-0000-01"]
+    held = [allocated(name, "a", *names("whole", bus)) for bus, name in enumerate("wv")]
+    for holders in (held, []):
+        assert taken(holders, claim("m", [MONITOR])) == ("a", both)
+    for cls in (ANY, CLASS_ADMIN):
+        assert taken(held, claim("c", [request(cls=cls)]))[0] != "a"
+    admins = [allocated("m", "a", *names("admin", 0, 1), adminAccess=True)]
+    wanted = [claim("m", [MONITOR]), claim("c", [request(count=2)])]
+    assert taken(admins, *wanted) == ("a", [*both, *whole(0, 1)])
+
+
+def test_the_administrators_device_makes_no_card_less_free() -> None:
+    known = state(FOR_ADMINS, [], selectors=Selectors(), for_scheduler=True)
+    known.refresh()
+    assert {signature.free for signature in known.fleet.with_cards} == {True}
 
 
 def test_all_devices_or_none() -> None:
