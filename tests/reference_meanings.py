@@ -157,7 +157,7 @@ ANNOTATIONS: Final = {
     ),
     names.ANNOTATION_SCHEDULER_VERSION: (
         *("annotation", "Pod of the controller", "the chart"),
-        "`schedulerVersion`, which `kubectl gcu doctor` compares with kube-scheduler's images",
+        "kube-scheduler's version as helm knew it; `kubectl gcu doctor` compares its images",
     ),
     names.ANNOTATION_CARDS: (
         *("annotation", "Node", "the agent, without DRA"),

@@ -42,8 +42,8 @@ MIXED_VERSIONS: Final = Check(
 )
 OTHER_SCHEDULER: Final = Check(
     "other-scheduler",
-    "kube-scheduler allocates, and its image is of another version than the chart's "
-    "`schedulerVersion`. Not found: a kube-scheduler that is no pod",
+    "kube-scheduler allocates, and its image is of another version than helm knew at the last "
+    "upgrade (`schedulerVersion`). Not found: a kube-scheduler that is no pod",
 )
 OTHER_VERSION: Final = Check(
     "other-version", "`kubectl gcu` is of another version than the driver in the cluster"
@@ -101,8 +101,8 @@ def _environment(pod: Object) -> Iterator[tuple[str, str]]:
 
 
 def _scheduler(found: Installation) -> Iterator[Finding]:
-    """The chart writes `schedulerVersion` on pods of the controller while kube-scheduler
-    allocates."""
+    """While kube-scheduler allocates, the chart writes its version on pods of the controller, as
+    `schedulerVersion` or the images said it."""
     annotations = (pod["metadata"].get("annotations") or {} for pod in found.pods("controller"))
     versions = (str(each.get(ANNOTATION_SCHEDULER_VERSION, "")) for each in annotations)
     said = {version[1] for text in versions if (version := re.match(_VERSION, text))}
@@ -115,9 +115,9 @@ def _scheduler(found: Installation) -> Iterator[Finding]:
             if image and not is_done(pod) and image[1] != expected:
                 yield OTHER_SCHEDULER.finding(
                     f"pod {named(pod)}",
-                    f"it is kube-scheduler {image[1]}, and the chart's schedulerVersion is "
-                    f"{expected}",
-                    "Set it by helm upgrade, which refuses versions that allocate a card twice: "
+                    f"it is kube-scheduler {image[1]}, and the driver was installed for {expected}",
+                    "Run helm upgrade, with schedulerVersion if you set it. It refuses versions "
+                    "that allocate a card twice: "
                     "docs/user/which-allocator.md#choose-kube-scheduler.",
                 )
 

@@ -34,7 +34,7 @@ class Driver:
     def __init__(self, cluster: Cluster, values: Mapping[str, Any] = MappingProxyType({})) -> None:
         """`values` are those that it was installed with."""
         self._cluster = cluster
-        self._values = values
+        self.values = values
 
     @classmethod
     def install(
@@ -69,11 +69,11 @@ class Driver:
     def changed(self, **values: Any) -> Iterator[None]:
         """With other values of the chart, and then again without. No rollout ends here, as no pod
         starts: pods with the other values would stay."""
-        self._upgrade({**self._values, **values})
+        self._upgrade({**self.values, **values})
         try:
             yield
         finally:
-            self._upgrade(self._values)
+            self._upgrade(self.values)
             scope = f"--namespace={DRIVER_NAMESPACE}"
             controllers = "--selector=app.kubernetes.io/component=controller"
             self._cluster.kubectl("delete", "replicasets", scope, controllers)

@@ -92,9 +92,71 @@ no such policies; without DRA the controller alone knows the cards by which limi
 {{- if or (eq .Values.mode "dra") (and (eq .Values.mode "auto") $has) -}}true{{- end -}}
 {{- end -}}
 
+{{/*
+The version of the cluster's kube-scheduler: schedulerVersion, or the oldest one that the images of its pods name. Empty where
+neither says it, as in `helm template`, or where one of these images has no version. Helm may list pods: it could not create the
+controller's role otherwise. All templates share one answer, and the context has it: kube-system may have thousands of pods.
+*/}}
+{{- define "gcu.schedulerVersion" -}}
+{{- if not (hasKey . "gcuSchedulerVersion") -}}
+{{- $versions := list -}}
+{{- if .Values.schedulerVersion -}}
+{{- $versions = list .Values.schedulerVersion -}}
+{{- else if .Values.rbac.create -}}
+{{- range $pod := (lookup "v1" "Pod" "kube-system" "").items -}}
+{{- if eq (dig "labels" "component" "" $pod.metadata) "kube-scheduler" -}}
+{{- $images := list -}}
+{{- range $pod.spec.containers -}}{{- $images = append $images .image -}}{{- end -}}
+{{- $named := regexFind "(^|[/ ])kube-scheduler:v?[0-9]+[.][0-9]+[.][0-9]+" (join " " $images) -}}
+{{- $versions = append $versions (regexFind "[0-9.]+$" $named) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $oldest := first $versions | default "" -}}
+{{- range $version := $versions -}}
+{{- if and $oldest (or (not $version) (semverCompare (printf "<%s" $oldest) $version)) -}}{{- $oldest = $version -}}{{- end -}}
+{{- end -}}
+{{- $_ := set . "gcuSchedulerVersion" $oldest -}}
+{{- end -}}
+{{- .gcuSchedulerVersion -}}
+{{- end -}}
+
+{{/*
+With `allocator: auto`, why the controller allocates; empty where kube-scheduler does. A kube-scheduler is not newer than the
+API server, and one minor version older at most: beside 1.37 it may still be one that allocates a card twice, beside 1.38 not.
+*/}}
+{{- define "gcu.allocator.obstacle" -}}
+{{- $server := include "gcu.kubernetes" . -}}
+{{- if not (include "gcu.dra" .) -}}pods get GCUs by limits
+{{- else if semverCompare "<1.37.0-0" $server -}}the API server is Kubernetes {{ $server }}
+{{- else if ne (include "gcu.sliceForm" .) "visible" -}}sliceForm is hidden
+{{- else -}}
+{{- $scheduler := include "gcu.schedulerVersion" . -}}
+{{- if and $scheduler (semverCompare "<1.37.1-0" $scheduler) -}}kube-scheduler is {{ $scheduler }}, older than 1.37.1
+{{- else if and (not $scheduler) (semverCompare "<1.38.0-0" $server) -}}helm cannot read the version of kube-scheduler: set schedulerVersion
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Which program allocates, `controller` or `scheduler`: no template reads the value. */}}
+{{- define "gcu.allocator" -}}
+{{- if ne .Values.allocator "auto" -}}{{ .Values.allocator }}
+{{- else if include "gcu.allocator.obstacle" . -}}controller
+{{- else -}}scheduler
+{{- end -}}
+{{- end -}}
+
+{{/* The same in words. */}}
+{{- define "gcu.allocator.words" -}}
+{{- if ne .Values.allocator "auto" -}}allocator is {{ .Values.allocator }}
+{{- else -}}allocator is auto, which is {{ include "gcu.allocator" . }} here
+{{- with include "gcu.allocator.obstacle" . }} ({{ . }}){{ end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* Not empty where kube-scheduler allocates. */}}
 {{- define "gcu.byScheduler" -}}
-{{- if and (include "gcu.dra" .) (eq .Values.allocator "scheduler") -}}true{{- end -}}
+{{- if and (include "gcu.dra" .) (eq (include "gcu.allocator" .) "scheduler") -}}true{{- end -}}
 {{- end -}}
 
 {{/* Not empty where, beside that, the controller names nodes. */}}

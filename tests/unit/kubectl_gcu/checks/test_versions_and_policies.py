@@ -124,7 +124,7 @@ FAULTS: dict[str, tuple[Installation, str]] = {
         by_scheduler("1.37.1", "registry.k8s.io/kube-scheduler:v1.36.1"),
         (
             "other-scheduler: pod kube-system/kube-scheduler-b: it is kube-scheduler 1.36.1, and "
-            "the chart's schedulerVersion is 1.37.1. Set it by helm upgrade, which refuses "
+            "the driver was installed for 1.37.1. Run helm upgrade, with schedulerVersion if "
         ),
     ),
     "a kubelet that is too old": (
