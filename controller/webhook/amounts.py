@@ -23,7 +23,7 @@ def move_amounts(obj: Object, classes: Collection[str]) -> list[Operation]:
     """The patch for a ResourceClaim or ResourceClaimTemplate (resource.k8s.io/v1): requests for
     `classes` ask for the same amounts by GcuConfig. Nothing where that is done already.
 
-    Raises Refused where a request asks for another capacity, for two different amounts, or for what
+    Raises Refused where a request asks for another capacity, for one by two names, or for what
     the API server drops and nothing replaces, and InvalidValue for a quantity or a configuration
     that is not understood.
     """

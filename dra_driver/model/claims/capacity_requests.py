@@ -3,7 +3,8 @@
 A device's capacity is published by a name without a domain, and is then of the driver's own domain
 (resource.k8s.io/v1, QualifiedName). A request may use the full name: kube-scheduler up to 1.37.1
 serves no such request, as it compares the two as they are written; 1.38 takes both for the same
-(kubernetes#140650, kubernetes#142202).
+(kubernetes#140650, kubernetes#142202), and fails for a request that uses both, whatever the amounts
+(1.38.0-beta.0, `resolveCapacityRequests`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from typing import Any
 
 from dra_driver.model.errors import Refused
 from dra_driver.model.names import CAPACITY_SIZE, CAPACITY_SLICES, DRIVER
-from dra_driver.model.quantity import parse_quantity
 
 
 def capacity_name(name: str) -> str:
@@ -34,8 +34,8 @@ def requested(form: Mapping[str, Any], title: str) -> dict[str, str]:
     """What ``exactly``, or a subrequest, asks for by ``capacity.requests``, as written, by
     `capacity_name`. `title` names the request.
 
-    Raises Refused for a capacity that no device of this driver can have, and for two amounts of one
-    capacity; InvalidValue if one of two is no quantity.
+    Raises Refused for a capacity that no device of this driver can have, and for one that is asked
+    for by both of its names.
     """
     asked = (form.get("capacity") or {}).get("requests") or {}
     found: dict[str, str] = {}
@@ -46,11 +46,11 @@ def requested(form: Mapping[str, Any], title: str) -> dict[str, str]:
                 f"{title}: no device of {DRIVER} has the capacity {name}",
                 remedy=f"ask for {CAPACITY_SLICES} or {CAPACITY_SIZE}, or leave it out",
             )
-        other = found.setdefault(name, amount)
-        if other != amount and parse_quantity(other) != parse_quantity(amount):
+        if name in found:
             raise Refused(
-                f"{title}: it asks for {name} {other} and for {written} {amount}, which are one "
-                "capacity",
+                f"{title}: it asks for {name} {found[name]} and for {written} {amount}, which are "
+                "one capacity",
                 remedy="leave one of them out",
             )
+        found[name] = amount
     return found
