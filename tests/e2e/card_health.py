@@ -28,7 +28,7 @@ def tainted(driver: Installation) -> dict[str, set[str]]:
         node: {
             device["attributes"]["card"]["string"]
             for device in driver.devices(node)
-            if any(taint["key"] == TAINT_UNHEALTHY for taint in device["taints"])
+            if any(taint["key"] == TAINT_UNHEALTHY for taint in device.get("taints", ()))
         }
         for node in driver.machines
     }

@@ -12,7 +12,7 @@ from typing import Any
 
 from controller.legacy_resources.decision_cache import TRANSLATE
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import DRIVER, RESOURCE_SHARED, pool_name
+from dra_driver.model.names import ATTR_TYPE, DRIVER, RESOURCE_SHARED, pool_name
 from dra_driver.model.pci import PciAddress
 from dra_driver.simulator.machine import SimulatedMachine
 from tests.cluster.build import Report, silent
@@ -170,7 +170,8 @@ class Installation:
         """Whether every node's pool has its cards, each in all modes."""
         found: Counter[str] = Counter()
         for each in self.slices():
-            found[each["spec"]["pool"]["name"]] += len(each["spec"].get("devices", ()))
+            devices = each["spec"].get("devices", ())
+            found[each["spec"]["pool"]["name"]] += sum(map(has_mode, devices))
         wanted = {pool_name(node): len(Mode) * CARDS[name] for node, name in self.machines.items()}
         return found == wanted
 
@@ -266,6 +267,11 @@ class Installation:
 
     def _slices(self) -> str:
         return self.cluster.kubectl("get", "resourceslices")
+
+
+def has_mode(device: Mapping[str, Any]) -> bool:
+    """Whether the device is the card in one of its modes."""
+    return device["attributes"][ATTR_TYPE]["string"] in set(Mode)
 
 
 def _is_ending(pod: Mapping[str, Any]) -> bool:

@@ -10,7 +10,7 @@ from dra_driver.model.names import TAINT_ALLOCATED_BY, TAINT_CHANGING
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.workloads import pod, wait_for_pods
 from tests.e2e.by_limits import DRS, SHARED, assert_has, claimed, limits_of
-from tests.e2e.installation import Installation
+from tests.e2e.installation import Installation, has_mode
 from tests.e2e.manifests import claim_in, pod_with
 from tests.e2e.one_card import OneCard
 from tests.e2e.seen import look
@@ -20,9 +20,10 @@ pytestmark = [pytest.mark.cluster, pytest.mark.matrix]
 
 
 def counted(driver: Installation, one: OneCard) -> dict[str, bool]:
-    """Of each card of the node, whether its devices have the card's counter; all have or none."""
+    """Of each card of the node, whether its devices have the card's counter: of those with a mode
+    all or none."""
     found: dict[str, set[bool]] = {}
-    for device in driver.devices(one.node.name):
+    for device in filter(has_mode, driver.devices(one.node.name)):
         card = device["attributes"]["card"]["string"]
         found.setdefault(card, set()).add(bool(device.get("consumesCounters")))
     return {card: has for card, [has] in found.items()}

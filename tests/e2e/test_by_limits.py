@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dra_driver.model.names import RESOURCE_COUNT
+from dra_driver.model.names import ALLOCATOR_SCHEDULER, RESOURCE_COUNT
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import wait_for_pods
 from tests.e2e.by_limits import Holds, assert_has, claimed, written
@@ -41,12 +41,33 @@ def with_dra(request: pytest.FixtureRequest) -> Iterator[World]:
 
 
 @contextmanager
+def with_kube_scheduler(request: pytest.FixtureRequest) -> Iterator[World]:
+    """Which allocates the claims that limits become."""
+    driver: Installation = request.getfixturevalue("installed")
+    with driver.changed(
+        allocator=ALLOCATOR_SCHEDULER, schedulerVersion=driver.cluster.release.version
+    ):
+        yield World(driver, partial(claimed, driver))
+
+
+@contextmanager
 def with_device_plugins(request: pytest.FixtureRequest) -> Iterator[World]:
     driver: OldInstallation = request.getfixturevalue("without_dra")
     yield World(driver, driver.told)
 
 
-@pytest.fixture(params=[with_dra, with_device_plugins], ids=["with DRA", "without DRA"])
+_WORLDS = [
+    pytest.param(with_dra, id="with DRA"),
+    pytest.param(with_device_plugins, id="without DRA"),
+]
+_KUBE_SCHEDULER = pytest.param(
+    with_kube_scheduler,
+    id="by kube-scheduler",
+    marks=[pytest.mark.matrix, pytest.mark.kubernetes(least="1.36")],
+)
+
+
+@pytest.fixture(params=_WORLDS)
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
     with request.param(request) as made:
         made.driver.wait_for_rest()
@@ -58,6 +79,7 @@ _BESIDE = "side-by-side"  # the label of pods that must share a node
 
 
 @pytest.mark.parametrize("name", ["by-limits", pytest.param("gcushare", marks=pytest.mark.matrix)])
+@pytest.mark.parametrize("world", [*_WORLDS, _KUBE_SCHEDULER], indirect=True)
 def test_each_container_has_what_its_limit_says(world: World, namespace: str, name: str) -> None:
     folder = CHECKOUT / "examples" / name
     asked = list(written(folder))

@@ -1,4 +1,4 @@
-"""Every example, applied as its README says."""
+"""Every example, applied as its README says, whichever program allocates."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import yaml
 
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import (
+    ALLOCATOR_CONTROLLER,
+    ALLOCATOR_SCHEDULER,
     ATTR_MEMORY_MIB,
     ATTR_PCIE_SWITCH,
     ENV_VISIBLE_DEVICES,
@@ -44,9 +46,7 @@ def two_cards_one_switch(driver: Installation, pods: Pods) -> None:
     pod = pods["two-cards-one-switch"]
     switch_of = {
         device["attributes"]["card"]["string"]: device["attributes"][ATTR_PCIE_SWITCH]["string"]
-        for published in driver.slices()
-        if published["spec"]["nodeName"] == pod["spec"]["nodeName"]
-        for device in published["spec"]["devices"]
+        for device in driver.devices(pod["spec"]["nodeName"])
     }
     found = cards(driver, pod)
     assert len(found) == 2
@@ -227,6 +227,13 @@ _AT_EACH_CHANGE = {"slices", "administrators-access", "waiting"}
 """What no other test of a cluster shows; the others' claims are planned at each change
 (`tests/unit/kubectl_gcu/scheduling/test_plan_of_examples.py`)."""
 
+_ALLOCATORS = [
+    ALLOCATOR_CONTROLLER,
+    pytest.param(
+        ALLOCATOR_SCHEDULER, marks=[pytest.mark.matrix, pytest.mark.kubernetes(least="1.36")]
+    ),
+]
+
 # What a README waits for where it is not single pods.
 WORKLOADS = {
     "deployment-with-shm": "deployment/deployment-with-shm",
@@ -248,6 +255,17 @@ def test_every_example_is_here() -> None:
     assert found == {name for group in _CHECKS.values() for name in group} | {"job"} | elsewhere
 
 
+@pytest.fixture(scope="module")
+def allocator(installed: Installation, request: pytest.FixtureRequest) -> Iterator[None]:
+    """The program that allocates; the release is changed once for all tests."""
+    if request.param == ALLOCATOR_CONTROLLER:
+        yield
+        return
+    version = installed.cluster.release.version
+    with installed.changed(allocator=request.param, schedulerVersion=version):
+        yield
+
+
 @pytest.fixture
 def prepared(driver: Installation, namespace: str, group: str) -> Iterator[None]:
     """What an example needs before it is applied, and its end."""
@@ -257,8 +275,8 @@ def prepared(driver: Installation, namespace: str, group: str) -> Iterator[None]
     if group != "tolerations":
         yield
         return
-    set_health(driver, healthy=False)
     try:
+        set_health(driver, healthy=False)
         yield
     finally:
         set_health(driver, healthy=True)
@@ -281,7 +299,7 @@ def of_example(name: str, pods: Pods) -> Pods:
 
 
 @pytest.mark.cluster
-@pytest.mark.usefixtures("prepared")
+@pytest.mark.usefixtures("allocator", "prepared")
 @pytest.mark.parametrize(
     "group",
     [
@@ -289,6 +307,7 @@ def of_example(name: str, pods: Pods) -> Pods:
         for group in _CHECKS
     ],
 )
+@pytest.mark.parametrize("allocator", _ALLOCATORS, indirect=True)
 def test_examples(driver: Installation, namespace: str, group: str) -> None:
     scope, checks = f"--namespace={namespace}", _CHECKS[group]
     driver.cluster.kubectl("apply", scope, *(f"--filename={manifest(name)}" for name in checks))
@@ -304,6 +323,8 @@ def test_examples(driver: Installation, namespace: str, group: str) -> None:
 
 
 @pytest.mark.cluster
+@pytest.mark.usefixtures("allocator")
+@pytest.mark.parametrize("allocator", _ALLOCATORS, indirect=True)
 def test_the_job(driver: Installation, namespace: str) -> None:
     """Its pods end, and with each its claim gives the card back, though the pod stays."""
     cluster, scope = driver.cluster, f"--namespace={namespace}"
