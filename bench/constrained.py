@@ -1,4 +1,4 @@
-"""Workloads with constraints of which kube-scheduler decides, and what becomes of their pods."""
+"""Workloads with constraints that only kube-scheduler checks, and what becomes of their pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What constraints of pods cost of which kube-scheduler decides, on a real control plane.
+"""What constraints of pods that only kube-scheduler checks cost, on a real control plane.
 
 Each workload is a ReplicaSet whose pods have a card each, from a claim template. Its pods and
 claims are made while kube-scheduler and the controller are stopped. The time runs from when they go

@@ -1,5 +1,5 @@
-"""Claims of the journal of which neither the API server nor the kubelet knows any more, as after
-``kubeadm reset``: nobody would ever unprepare them."""
+"""Claims of the journal that neither the API server nor the kubelet has, as after ``kubeadm
+reset``: nobody would ever unprepare them."""
 
 from __future__ import annotations
 

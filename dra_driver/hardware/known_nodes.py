@@ -30,8 +30,8 @@ _Nodes = dict[str, tuple[str, ...]]
 class KnownNodes:
     """Learns from every card of the node; all cards of one model under the same driver are alike.
 
-    The file ``device-nodes.json`` of the state directory is a cache: one that cannot be read or
-    written is told in the log. Without a directory nothing is kept over restarts. Constructing has
+    The file ``device-nodes.json`` of the state directory is a cache: the log says when it cannot be
+    read or written. Without a directory nothing is kept over restarts. Constructing has
     no effect. Several threads may read while one learns.
     """
 
