@@ -80,7 +80,7 @@ mutants: ## break the programs' code at random places and see which test finds i
 	@nice $(PY) -m tests.mutants $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT)) $(ARGS)
 
 .PHONY: soak
-soak: soak-kills soak-allocate soak-histories soak-memory soak-controller ## all five of them (root; hours)
+soak: soak-kills soak-allocate soak-histories soak-memory soak-controller soak-chaos ## all six of them (root; hours)
 
 .PHONY: soak-kills
 soak-kills: ## the agent killed at every moment, in every mode, whatever comes next [PART=3/8] (root; hours)
@@ -109,6 +109,12 @@ soak-controller: ## two hours of pods that come and go, on a real control plane 
 	@$(PY) -m tests.cluster packages
 	@$(PY) -m tests.cluster build
 	@GCU_CHURN=$(or $(MINUTES),120) $(PY) -m pytest tests/control_plane/test_controller_churn.py
+
+.PHONY: soak-chaos
+soak-chaos: ## a cluster under churn while its parts are killed, stopped and cut off [MINUTES=30] [SEED=] [ARGS=--help] (root)
+	@$(PY) -m tests.cluster packages
+	@$(PY) -m tests.cluster build
+	@$(PY) -m tests.chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 bench-%: ## run one measurement: a table, then JSON on the last line [ARGS='--fleet openb --nodes 15000']
 	@$(PY) -m bench.$* $(ARGS)

@@ -66,19 +66,31 @@ def look(installation: Installation, namespace: str, pod: str, container: str) -
 
 def granted(installation: Installation, pod: Object) -> list[Grant]:
     """What the API server says the claims of a pod have, by the pod's names for them."""
+    scope = f"--namespace={pod['metadata']['namespace']}"
+    return [
+        grant
+        for reference, name in claim_names(pod).items()
+        for grant in grants(reference, installation.cluster.get("resourceclaim", name, scope))
+    ]
+
+
+def claim_names(pod: Object) -> dict[str, str]:
+    """The names of a pod's claims by the pod's names for them; without those that nobody has made
+    of their template yet."""
     made = {
-        each["name"]: each["resourceClaimName"]
+        each["name"]: each.get("resourceClaimName", "")
         for each in pod["status"].get("resourceClaimStatuses", ())
     }
-    return [
-        _grant(reference["name"], result)
-        for reference in pod["spec"]["resourceClaims"]
-        for result in _results(
-            installation,
-            pod["metadata"]["namespace"],
-            made.get(reference["name"]) or reference["resourceClaimName"],
-        )
-    ]
+    names = {
+        each["name"]: made.get(each["name"]) or each.get("resourceClaimName", "")
+        for each in pod["spec"].get("resourceClaims", ())
+    }
+    return {reference: name for reference, name in names.items() if name}
+
+
+def grants(reference: str, claim: Object) -> list[Grant]:
+    """What was allocated to a claim, by the name that a pod has for it."""
+    return [_grant(reference, result) for result in results(claim)]
 
 
 def cards(installation: Installation, pod: Object) -> frozenset[PciAddress]:
@@ -124,11 +136,6 @@ def _instance(installation: Installation, node: str, seen: Seen, grant: Grant) -
     [named] = [each for each in placed if seen.tops == f"DRS-{each.uuid}"]
     assert named.profile.startswith(f"{grant.amount}g.")
     return named
-
-
-def _results(installation: Installation, namespace: str, claim: str) -> tuple[Result, ...]:
-    found = installation.cluster.get("resourceclaim", claim, f"--namespace={namespace}")
-    return results(found)
 
 
 def _grant(claim: str, result: Result) -> Grant:

@@ -25,6 +25,11 @@ CHECKOUT = Path(__file__).parents[2]
         ),
         (["mutants"], "-m tests.mutants"),
         (["golden"], "-m tests.golden"),
+        (
+            ["soak-chaos", "MINUTES=10", "SEED=3", "ARGS=--allocator scheduler"],
+            "-m tests.cluster packages /venv/bin/python -m tests.cluster build "
+            "/venv/bin/python -m tests.chaos --minutes 10 --seed 3 --allocator scheduler",
+        ),
         (["lint"], "-m tests.tiers lint"),
     ],
 )
