@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +21,7 @@ _API_SERVER: Final = "kube-apiserver"
 _API_PORT: Final = 6443
 _CONTAINER: Final = 'labels."io.kubernetes.container.name"=={}'
 
-Done = Iterator[str]
+Ways = Mapping[Fault, Callable[[], AbstractContextManager[str]]]
 
 
 class Faults:
@@ -30,129 +30,96 @@ class Faults:
     def __init__(self, driver: Installation) -> None:
         self._driver = driver
         self._cluster = driver.cluster
-        self._ways: Mapping[Fault, Callable[[Disturbance], AbstractContextManager[str]]] = {
-            Fault.AGENT_KILLED: self._agent_killed,
-            Fault.AGENT_STOPPED: self._agent_stopped,
-            Fault.CONTROLLER_KILLED: self._controller_killed,
-            Fault.CONTROLLER_STOPPED: self._controller_stopped,
-            Fault.KUBELET_KILLED: self._kubelet_killed,
-            Fault.KUBELET_STOPPED: self._kubelet_stopped,
-            Fault.API_SERVER_KILLED: self._api_server_killed,
-            Fault.API_SERVER_STOPPED: self._api_server_stopped,
-            Fault.SCHEDULER_KILLED: self._scheduler_killed,
-            Fault.SCHEDULER_STOPPED: self._scheduler_stopped,
-            Fault.CARD_LOST: self._card_lost,
-            Fault.CARD_UNHEALTHY: self._card_unhealthy,
-            Fault.CDI_FILE_DELETED: self._cdi_file_deleted,
-            Fault.WATCHES_CUT: self._watches_cut,
-        }
 
     def of(self, disturbance: Disturbance) -> AbstractContextManager[str]:
         """Within it the disturbance lasts; gives what it hit, "" where there was nothing."""
-        return self._ways[disturbance.fault](disturbance)
+        ways = {**self._of_processes(disturbance), **self._of_things(disturbance)}
+        return ways[disturbance.fault]()
 
-    def _node(self, disturbance: Disturbance) -> Node:
-        return self._cluster.nodes[disturbance.node]
+    def _of_processes(self, disturbance: Disturbance) -> Ways:
+        node = self._cluster.nodes[disturbance.node]
+        kubelet = node.component("kubelet")
+
+        def agent() -> Process | None:
+            return _chosen(disturbance, _programs(node, "agent"))
+
+        def controller() -> Process | None:
+            nodes = self._cluster.nodes
+            found = [each for one in nodes for each in _programs(one, "controller")]
+            return _chosen(disturbance, found)
+
+        def halted(name: str) -> AbstractContextManager[str]:
+            return _hitting(name, stopped(self._cluster, name))
+
+        def gone(name: str) -> AbstractContextManager[str]:
+            return _hitting(name, away(self._cluster, name))
+
+        return {
+            Fault.AGENT_KILLED: lambda: _killed(agent()),
+            Fault.AGENT_STOPPED: lambda: _halted(agent()),
+            Fault.CONTROLLER_KILLED: lambda: _killed(controller()),
+            Fault.CONTROLLER_STOPPED: lambda: _halted(controller()),
+            Fault.KUBELET_KILLED: lambda: self._kubelet_away(node),
+            Fault.KUBELET_STOPPED: lambda: halted(kubelet),
+            Fault.API_SERVER_KILLED: lambda: gone(_API_SERVER),
+            Fault.API_SERVER_STOPPED: lambda: halted(_API_SERVER),
+            Fault.SCHEDULER_KILLED: lambda: gone(SCHEDULER),
+            Fault.SCHEDULER_STOPPED: lambda: halted(SCHEDULER),
+        }
+
+    def _of_things(self, disturbance: Disturbance) -> Ways:
+        node = self._cluster.nodes[disturbance.node]
+        return {
+            Fault.CARD_LOST: lambda: self._card(disturbance, node, lost=True),
+            Fault.CARD_UNHEALTHY: lambda: self._card(disturbance, node, health=False),
+            Fault.CDI_FILE_DELETED: lambda: _hitting(_delete_cdi_file(disturbance, node)),
+            Fault.WATCHES_CUT: lambda: _hitting(self._cut_connections()),
+        }
 
     @contextmanager
-    def _agent_killed(self, disturbance: Disturbance) -> Done:
-        yield _kill(_chosen(disturbance, _programs(self._node(disturbance), "agent")))
-
-    @contextmanager
-    def _agent_stopped(self, disturbance: Disturbance) -> Done:
-        with _halted(_chosen(disturbance, _programs(self._node(disturbance), "agent"))) as hit:
-            yield hit
-
-    @contextmanager
-    def _controller_killed(self, disturbance: Disturbance) -> Done:
-        yield _kill(_chosen(disturbance, self._controllers()))
-
-    @contextmanager
-    def _controller_stopped(self, disturbance: Disturbance) -> Done:
-        with _halted(_chosen(disturbance, self._controllers())) as hit:
-            yield hit
-
-    def _controllers(self) -> list[Process]:
-        """Wherever they run."""
-        nodes = self._cluster.nodes
-        return [process for node in nodes for process in _programs(node, "controller")]
-
-    @contextmanager
-    def _kubelet_killed(self, disturbance: Disturbance) -> Done:
-        node = self._node(disturbance)
+    def _kubelet_away(self, node: Node) -> Iterator[str]:
         process = self._cluster.processes.get(node.component("kubelet"))
         process.send(signal.SIGKILL)
         process.stop()
         try:
-            yield node.name
+            yield node.component("kubelet")
         finally:
             node.start_kubelet()
 
     @contextmanager
-    def _kubelet_stopped(self, disturbance: Disturbance) -> Done:
-        name = self._node(disturbance).component("kubelet")
-        with stopped(self._cluster, name):
-            yield name
-
-    @contextmanager
-    def _api_server_killed(self, disturbance: Disturbance) -> Done:
-        with away(self._cluster, _API_SERVER):
-            yield _API_SERVER
-
-    @contextmanager
-    def _api_server_stopped(self, disturbance: Disturbance) -> Done:
-        with stopped(self._cluster, _API_SERVER):
-            yield _API_SERVER
-
-    @contextmanager
-    def _scheduler_killed(self, disturbance: Disturbance) -> Done:
-        with away(self._cluster, SCHEDULER):
-            yield SCHEDULER
-
-    @contextmanager
-    def _scheduler_stopped(self, disturbance: Disturbance) -> Done:
-        with stopped(self._cluster, SCHEDULER):
-            yield SCHEDULER
-
-    @contextmanager
-    def _card_lost(self, disturbance: Disturbance) -> Done:
-        machine = self._driver.machine(self._node(disturbance).name)
-        cards = [card.bdf for card in machine.state().cards]
-        card = cards[disturbance.number % len(cards)]
-        machine.lose_card(card)
+    def _card(self, disturbance: Disturbance, node: Node, **key: bool) -> Iterator[str]:
+        """A card has that key, and afterwards the other value of it."""
+        machine = self._driver.machine(node.name)
+        cards = machine.state().cards
+        card = cards[disturbance.number % len(cards)].bdf
+        machine.set_card(card, **key)
         try:
             yield card
         finally:
-            machine.restore_card(card)
+            machine.set_card(card, **{name: not value for name, value in key.items()})
 
-    @contextmanager
-    def _card_unhealthy(self, disturbance: Disturbance) -> Done:
-        machine = self._driver.machine(self._node(disturbance).name)
-        cards = [card.bdf for card in machine.state().cards]
-        card = cards[disturbance.number % len(cards)]
-        machine.set_card(card, health=False)
-        try:
-            yield card
-        finally:
-            machine.set_card(card, health=True)
-
-    @contextmanager
-    def _cdi_file_deleted(self, disturbance: Disturbance) -> Done:
-        folder = self._node(disturbance).host_path("/var/run/cdi")
-        files = sorted(folder.glob(f"{DRIVER}*"))
-        chosen = files[disturbance.number % len(files)] if files else None
-        if chosen:
-            chosen.unlink(missing_ok=True)
-        yield chosen.name if chosen else ""
-
-    @contextmanager
-    def _watches_cut(self, disturbance: Disturbance) -> Done:
-        """All of the API server's connections are closed by the kernel (CONFIG_INET_DIAG_DESTROY):
-        those of watches above all, as others are short."""
+    def _cut_connections(self) -> str:
+        """The kernel closes all of the API server's (it needs CONFIG_INET_DIAG_DESTROY): those of
+        watches above all, as others are short."""
         network = enter(self._cluster.processes.get(NETWORK))
         chosen = ["state", "established", "sport", "=", f":{_API_PORT}"]
         lines = run([*network, "ss", "--kill", "--no-header", "--tcp", *chosen]).splitlines()
-        yield f"{len(lines)} connections" if lines else ""
+        return f"{len(lines)} connections" if lines else ""
+
+
+def _delete_cdi_file(disturbance: Disturbance, node: Node) -> str:
+    files = sorted(node.host_path("/var/run/cdi").glob(f"{DRIVER}*"))
+    if not files:
+        return ""
+    chosen = files[disturbance.number % len(files)]
+    chosen.unlink(missing_ok=True)
+    return chosen.name
+
+
+@contextmanager
+def _hitting(hit: str, within: AbstractContextManager[None] | None = None) -> Iterator[str]:
+    with within or nullcontext():
+        yield hit
 
 
 def _programs(node: Node, container: str) -> list[Process]:
@@ -170,8 +137,9 @@ def _chosen(disturbance: Disturbance, found: list[Process]) -> Process | None:
     return found[disturbance.number % len(found)] if found else None
 
 
-def _kill(process: Process | None) -> str:
-    return str(process.pid) if process and process.send(signal.SIGKILL) else ""
+@contextmanager
+def _killed(process: Process | None) -> Iterator[str]:
+    yield str(process.pid) if process and process.send(signal.SIGKILL) else ""
 
 
 @contextmanager
