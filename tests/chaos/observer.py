@@ -84,7 +84,9 @@ class Observer:
             for status in pod["status"].get("containerStatuses", ()):
                 end = (status.get("lastState") or {}).get("terminated")
                 if end and (end["exitCode"] not in _ASKED_FOR or end["reason"] == "OOMKilled"):
-                    text = f"{pod['metadata']['name']}: {end['reason']}, code {end['exitCode']}"
+                    name = pod["metadata"]["name"]
+                    said = self._cluster.kubectl("logs", scope, name, "--previous", "--tail=3")
+                    text = f"{name}: {end['reason']}, code {end['exitCode']}: {said.strip()}"
                     yield str(end["containerID"]), text
 
     def left(self) -> Iterator[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -97,7 +97,7 @@ class Play:
                 pool.submit(self._churn, plan, begun),
                 pool.submit(self._disturb, plan, begun),
             ]
-            audit = pool.submit(self._audit)
+            audit = pool.submit(self._audit, playing)
             wait([*playing, audit], return_when=FIRST_EXCEPTION)
             self._stop.set()
             for each in (*playing, audit):
@@ -148,9 +148,10 @@ class Play:
                 self._tell(f"{disturbance}: {hit or 'nothing to hit'}")
                 self._played[disturbance.fault] += bool(hit)
 
-    def _audit(self) -> None:
-        while not self._stop.wait(_BETWEEN_LOOKS):
+    def _audit(self, playing: Iterable[Future[None]]) -> None:
+        while not all(each.done() for each in playing):
             self._judge()
+            self._stop.wait(_BETWEEN_LOOKS)
 
     def _judge(self) -> None:
         try:

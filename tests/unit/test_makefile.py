@@ -27,8 +27,13 @@ CHECKOUT = Path(__file__).parents[2]
         (["golden"], "-m tests.golden"),
         (
             ["soak-chaos", "MINUTES=10", "SEED=3", "ARGS=--allocator scheduler"],
-            "-m tests.cluster packages /venv/bin/python -m tests.cluster build "
-            "/venv/bin/python -m tests.chaos --minutes 10 --seed 3 --allocator scheduler",
+            " /venv/bin/python ".join(
+                [
+                    "-m tests.cluster packages",
+                    "-m tests.cluster build",
+                    "-m tests.chaos --minutes 10 --seed 3 --allocator scheduler",
+                ]
+            ),
         ),
         (["lint"], "-m tests.tiers lint"),
     ],

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +16,7 @@ import pytest
 from controller import main
 from dra_driver.kube.api import ServerVersion
 from dra_driver.kube.errors import KubeError, TooManyRequests, Unavailable
+from dra_driver.kube.server_wait import ServerWait
 from dra_driver.telemetry.probes import ProbeServer
 from tests.cluster.waiting import wait_until
 from tests.component.controller.stage import Stage
@@ -111,6 +113,7 @@ def test_a_server_that_does_not_let_it_in_ends_it(
 ) -> None:
     assert isinstance(stage.api, Refusing)
     stage.api.error = KubeError("no entry", status=status, reason="Refused")
+    monkeypatch.setattr(main, "ServerWait", partial(ServerWait, starts=0.0))
     with (
         closing(Process(server.kubeconfig, monkeypatch)) as process,
         pytest.raises(KubeError, match=f"answered {status} .*no entry"),

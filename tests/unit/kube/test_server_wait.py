@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from dra_driver.kube.errors import Forbidden, KubeError, TooManyRequests, Unavailable
-from dra_driver.kube.server_wait import ServerWait
+from dra_driver.kube.errors import Forbidden, KubeError, NotFound, TooManyRequests, Unavailable
+from dra_driver.kube.server_wait import STARTS, ServerWait
 from dra_driver.util.backoff import Backoff
 
 AWAY = Unavailable("the API server did not answer GET /version: refused")
@@ -60,12 +60,38 @@ def test_the_next_call_waits_shortly_again() -> None:
     assert waiter.seconds == [1.0, 1.0]
 
 
-@pytest.mark.parametrize("error", [UNAUTHORIZED, FORBIDDEN], ids=["401", "403"])
-def test_what_no_wait_helps_against_is_raised_at_once(error: KubeError) -> None:
+REFUSALS = pytest.mark.parametrize("error", [UNAUTHORIZED, FORBIDDEN], ids=["401", "403"])
+
+
+@REFUSALS
+def test_a_server_that_starts_refuses_for_seconds(error: KubeError) -> None:
+    """It answers before it has listed roles and service accounts."""
+    waiter = Waiter()
+    assert waiter.server_wait.until_answered(answering(AWAY, error, error, "yes")) == "yes"
+    assert waiter.problems[1:] == [f"waiting for the API server: {error}"] * 2
+
+
+@REFUSALS
+def test_a_refusal_that_stays_is_raised(error: KubeError) -> None:
     waiter = Waiter()
     with pytest.raises(KubeError) as raised:
-        waiter.server_wait.until_answered(answering(error))
+        waiter.server_wait.until_answered(answering(*[error] * 9))
     assert raised.value is error
+    assert waiter.seconds == [1.0, 2.0, 4.0, 8.0]
+    assert sum(waiter.seconds) == STARTS
+
+
+def test_a_server_that_starts_once_more_may_refuse_once_more() -> None:
+    waiter = Waiter()
+    starts = [FORBIDDEN] * 4
+    found = waiter.server_wait.until_answered(answering(*starts, AWAY, FORBIDDEN, "yes"))
+    assert found == "yes"
+
+
+def test_what_no_wait_helps_against_is_raised_at_once() -> None:
+    waiter = Waiter()
+    with pytest.raises(NotFound):
+        waiter.server_wait.until_answered(answering(NotFound("no such kind", status=404)))
     assert waiter.seconds == []
 
 

@@ -68,7 +68,7 @@ def test_what_no_wait_helps_against_ends_it(
 ) -> None:
     module, flags, resource = job
     api, stop = FakeApi(), Time()
-    api.faults.refuse(KubeError("who are you?", status=401), "list", resource=resource)
-    with pytest.raises(KubeError, match="who are you"):
+    api.faults.refuse(KubeError("no such field", status=400), "list", resource=resource)
+    with pytest.raises(KubeError, match="no such field"):
         run(module, flags, api, stop)
     assert stop.waits == 0
