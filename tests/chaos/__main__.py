@@ -72,7 +72,10 @@ def _played(steps: Plan, chosen: tuple[str, ...]) -> dict[str, Outcome]:
         driver = Installation(cluster)
         outcomes = {}
         for allocator in chosen:
-            driver.install(driver.values(allocator=allocator), report=tell)
+            version = cluster.release.version
+            driver.install(
+                driver.values(allocator=allocator, schedulerVersion=version), report=tell
+            )
             outcomes[allocator] = Play(driver, tell).run(steps)
             _tell_more(cluster, outcomes[allocator])
         return outcomes
