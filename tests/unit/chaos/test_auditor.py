@@ -189,6 +189,15 @@ def test_a_container_that_ends_between_two_looks_holds_nothing(audit: Audit) -> 
     assert not audit.found()
 
 
+def test_a_container_that_begins_between_two_looks_may_have_been_read_late(audit: Audit) -> None:
+    audit.scene.run("first", Mode.WHOLE, 0)
+    before = audit.scene.look(1.0)
+    audit.scene.delete_by_force("first")
+    audit.scene.run("next", Mode.WHOLE, 0)
+    audit.auditor.judge(before, audit.scene.look(2.0))
+    assert not audit.found()
+
+
 def test_a_card_in_drs_mode_under_a_container_that_has_it_whole(audit: Audit) -> None:
     audit.scene.run("whole", Mode.WHOLE, 0)
     audit.scene.cards[0] = replace(audit.scene.cards[0], divided=True)
@@ -275,6 +284,13 @@ def test_a_pod_that_goes_on_is_not_stuck(audit: Audit) -> None:
     audit.look(later=PATIENCE)
     audit.scene.wait("late", node=NODE)
     audit.look(later=PATIENCE)
+    assert not audit.found()
+
+
+def test_a_pod_that_waits_twice_is_not_stuck(audit: Audit) -> None:
+    for ready in (False, True, False):
+        audit.scene.pods["again"] = _pod("again", ready=ready)
+        audit.look(later=PATIENCE)
     assert not audit.found()
 
 
