@@ -1,8 +1,8 @@
 """Prepares and unprepares one claim, so that a kill between any two steps loses nothing.
 
 An owner is a claim, or what the device plugin gave one container. Each method works for one owner
-and takes its locks itself. The order of the steps is the protocol of docs/dev/journal.md: the
-intent is durable before the effect.
+and takes its locks itself. The order of the steps is the protocol of docs/dev/journal.md: before a
+card is changed, an intent is durable; before the CDI file is written, the finished record is.
 """
 
 from __future__ import annotations
@@ -121,11 +121,14 @@ class PreparedClaimManager:
                 cards = self._specs.read_cards(visible_cards(devices), devices)
                 devices = self._device_ops.with_state_before(devices, cards)
                 totals = self._device_ops.totals(devices, cards)
-                self._admit(ClaimStep.PREPARE_STARTED, owner, devices, totals)
+                changes = self._device_ops.changes_cards(devices)
+                step = ClaimStep.PREPARE_STARTED if changes else ClaimStep.PREPARE_COMPLETED
+                self._admit(step, owner, devices, totals)
                 with self._undoing(owner.uid):
-                    devices = self._device_ops.create(owner, devices, cards)
+                    if changes:
+                        devices = self._device_ops.create(owner, devices, cards)
+                        self._journal.write(record(ClaimStep.PREPARE_COMPLETED, owner, devices))
                     self._specs.write(owner, devices, cards)
-                    self._journal.write(record(ClaimStep.PREPARE_COMPLETED, owner, devices))
             used = (each.device_name for each in devices if not each.admin_access)
             self._failures.on_prepared(owner, used)
         return devices
@@ -272,10 +275,10 @@ class PreparedClaimManager:
             yield
         except Exception:
             try:
-                self._release.undo(self._journal.snapshot().claims[uid])
+                self._release.release(self._journal.snapshot().claims[uid])
             except GcuError:
-                # The intent stays in the journal and holds the cards. Unprepare, the next
-                # reconciliation or the next start undoes it.
+                # The record stays in the journal and holds the cards. Unprepare, the next
+                # reconciliation or the next start finishes it.
                 logger.exception("%s could not be undone yet", uid)
             raise
 

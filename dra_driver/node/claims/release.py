@@ -57,18 +57,17 @@ class Release:
     def release(self, held: PreparedClaim) -> None:
         """Release all devices of the owner; raises the error of one that cannot be destroyed."""
         self._begin(held)
-        self.undo(held)
-
-    def undo(self, held: PreparedClaim) -> None:
-        """`release` for an owner whose record says that it is being prepared or unprepared: nothing
-        is written before the effects."""
         undestroyed = self._destroy(held)
         if undestroyed:
             raise _worst(undestroyed)
         self._forget(held)
 
     def _begin(self, held: PreparedClaim) -> None:
-        if held.state is not ClaimState.UNPREPARE_STARTED:
+        """Nothing is written before the file is removed where no card is changed: a kill between
+        leaves a prepared owner, whose file recovery writes. The record of a prepare or unprepare
+        that has begun accounts for all changes already."""
+        is_completed = held.state is ClaimState.PREPARE_COMPLETED
+        if is_completed and self.device_ops.changes_cards(held.devices):
             self.journal.write(record(ClaimStep.UNPREPARE_STARTED, held.owner, held.devices))
 
     def _destroy(self, held: PreparedClaim) -> Undestroyed:

@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 class DrsCard:
     """Creates and destroys instances. `ledger` gives the present state of the journal."""
 
+    changes_card = True
+
     def __init__(self, drs: Drs, tables: ProfileTables, ledger: Callable[[], Ledger]) -> None:
         self._drs = drs
         self._tables = tables

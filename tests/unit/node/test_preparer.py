@@ -190,7 +190,7 @@ def test_a_claim_allocated_anew_after_a_failure_moves(world: World) -> None:
     ref = world.api.add(claim("one", result(0)))
     agent.preparer.prepare([ref])
     assert isinstance(agent.preparer.unprepare([ref])["uid-one"], GcuError)
-    assert agent.held() == {"uid-one": "unpreparing"}
+    assert agent.held() == {"uid-one": "prepared"}
     disk.on = False
     world.api.add(claim("one", result(1)))
     assert prepared(agent, ref) == [""]
