@@ -275,7 +275,7 @@ class PreparedClaimManager:
             yield
         except Exception:
             try:
-                self._release.release(self._journal.snapshot().claims[uid])
+                self._release.undo(self._journal.snapshot().claims[uid])
             except GcuError:
                 # The record stays in the journal and holds the cards. Unprepare, the next
                 # reconciliation or the next start finishes it.

@@ -24,7 +24,7 @@ from dra_driver.node.checkpoint.records import PreparedDevice, PreparedDevices
 def is_reallocated(claim: Mapping[str, Any], held: PreparedClaim) -> bool:
     """Whether `claim`, as the API server has it, has another allocation than `held`. A claim with
     another UID is another claim: False."""
-    if ClaimRef.of(claim) != held.owner:
+    if (claim.get("metadata") or {}).get("uid") != held.owner.uid:
         return False
     allocated = [(each.main_request, each.device, each.share_id) for each in results(claim)]
     return sorted(allocated, key=str) != sorted(map(_key, held.devices), key=str)

@@ -57,6 +57,11 @@ class Release:
     def release(self, held: PreparedClaim) -> None:
         """Release all devices of the owner; raises the error of one that cannot be destroyed."""
         self._begin(held)
+        self.undo(held)
+
+    def undo(self, held: PreparedClaim) -> None:
+        """`release` for a prepare that was not answered: nothing is written before the effects, as
+        its record accounts for all that may be there."""
         undestroyed = self._destroy(held)
         if undestroyed:
             raise _worst(undestroyed)
@@ -64,10 +69,11 @@ class Release:
 
     def _begin(self, held: PreparedClaim) -> None:
         """Nothing is written before the file is removed where no card is changed: a kill between
-        leaves a prepared owner, whose file recovery writes. The record of a prepare or unprepare
-        that has begun accounts for all changes already."""
-        is_completed = held.state is ClaimState.PREPARE_COMPLETED
-        if is_completed and self.device_ops.changes_cards(held.devices):
+        leaves a prepared owner, whose file recovery writes."""
+        is_prepared = held.state is ClaimState.PREPARE_COMPLETED
+        if is_prepared and not self.device_ops.changes_cards(held.devices):
+            return
+        if held.state is not ClaimState.UNPREPARE_STARTED:
             self.journal.write(record(ClaimStep.UNPREPARE_STARTED, held.owner, held.devices))
 
     def _destroy(self, held: PreparedClaim) -> Undestroyed:
