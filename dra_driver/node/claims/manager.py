@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from dra_driver.model.claims.measures import Share
 from dra_driver.model.claims.owner import Orphan, Owner
@@ -32,11 +33,11 @@ from dra_driver.node.checkpoint.records import (
 from dra_driver.node.claims.device_ops import DeviceOps
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
 from dra_driver.node.claims.reallocation import (
-    has_only_aliases,
+    aliases,
     has_same_names,
     is_prepared_with,
     with_aliases,
-    with_own_names_as_aliases,
+    with_known_names,
 )
 from dra_driver.node.claims.recreated import OnRecreated
 from dra_driver.node.claims.release import Release
@@ -178,7 +179,7 @@ class PreparedClaimManager:
         with self._locked(owner.uid) as held:
             if held is None:
                 return Outcome.UNCHANGED
-            if has_only_aliases(held):
+            if held.state is ClaimState.RELEASED:
                 self._specs.remove(owner.uid)  # administrative access leaves nothing else
                 return Outcome.UNCHANGED
             if held.state is ClaimState.PREPARE_COMPLETED:
@@ -292,8 +293,11 @@ class PreparedClaimManager:
     def _replace(self, held: PreparedClaim, wanted: PreparedDevices) -> PreparedDevices:
         """Release an earlier allocation of the claim; returns the wanted devices with the earlier
         CDI names as aliases."""
+        if held.state is ClaimState.RELEASED:
+            return with_aliases(held.names, wanted)
+        known = with_known_names(held)
         if has_same_names(held.devices, wanted):
             self._release.release(held)
-        elif not has_only_aliases(held):
-            self._release.release_or_orphan(with_own_names_as_aliases(held))
-        return with_aliases(held, wanted)
+        else:
+            self._release.release_or_orphan(known)
+        return with_aliases(aliases(known.devices), wanted)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from dra_driver.hardware.drs.drs import Drs
 from dra_driver.hardware.drs.errors import CreateMadeOther
