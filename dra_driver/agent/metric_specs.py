@@ -72,8 +72,8 @@ DEVICE_TAINTS: Final = GaugeSpec(
 )
 CLAIMS: Final = GaugeSpec(
     "gcu_agent_claims",
-    "Claims in the journal: `intent`, `prepared`, `unpreparing`. What an ended claim left on a "
-    "card that failed is `unpreparing`.",
+    "Claims in the journal: `intent`, `prepared`, `unpreparing`, `released`. What an ended claim "
+    "left on a card that failed is `unpreparing`. A claim is `released` between two allocations.",
     ("state",),
 )
 PREPARED_DEVICES: Final = GaugeSpec(
