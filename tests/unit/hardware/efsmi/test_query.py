@@ -144,7 +144,7 @@ def test_what_a_card_measures_never_makes_it_unhealthy(
 
 def test_what_a_card_measures_in_other_layouts() -> None:
     assert one(OLD_QUERY).readings == Readings(39.0, None, 1129)
-    measured = {"Device Mem Info": {"Total Size": 42976, "Used Size": 7}}
+    measured: dict[str, Any] = {"Device Mem Info": {"Total Size": 42976, "Used Size": 7}}
     measured |= {"Temperature Info": {"GCU Temp": 35}, "Power Info": {"Cur Power": "99 W"}}
     [card] = parse_query_json(json.dumps(document(**measured))) or ()
     assert card.readings == Readings(35.0, 99.0, 7)
