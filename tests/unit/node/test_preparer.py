@@ -234,6 +234,29 @@ def test_what_a_mode_makes_is_destroyed_whatever_fails(world: World) -> None:
     assert workshop.made == set()
 
 
+def test_a_call_for_one_claim_stays_in_its_thread(world: World) -> None:
+    """One read, one record, one file. Claims that others share need a second look, and threads."""
+
+    class Threads(Effects):
+        def __init__(self) -> None:
+            self.passed: list[tuple[Point, bool]] = []
+
+        def before(self, point: Point) -> None:
+            self.passed.append((point, threading.current_thread() is threading.main_thread()))
+
+    agent = world.start(effects := Threads())
+    ref = world.api.add(claim("one", result(0)))
+    before = threading.enumerate()
+    effects.passed.clear()
+    assert prepared(agent, ref) == [""]
+    assert agent.preparer.unprepare([ref]) == {"uid-one": None}
+    points = ["journal.append", "journal.sync", "cdi.write", "cdi.rename"]
+    points += ["cdi.remove", "journal.append", "journal.sync"]
+    assert effects.passed == [(point, True) for point in points]
+    assert world.api.reads == ["claim one"]
+    assert threading.enumerate() == before
+
+
 def test_many_calls_at_once(world: World, agent: Agent) -> None:
     """Every claim wants card 0 or 1: one each gets it, whatever the order of the threads."""
     refs = [world.api.add(claim(f"c{n}", result(n % 2))) for n in range(16)]
