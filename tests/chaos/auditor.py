@@ -17,6 +17,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import pool_name
 from tests.chaos.look import Card, Container, Holding, Look, Place, holdings
 from tests.chaos.workload import NEED
+from tests.cluster.workloads import is_ready
 from tests.e2e.seen import claim_names, grants, used_by
 
 Object = dict[str, Any]
@@ -291,13 +292,6 @@ def _waits(pod: Object) -> str:
     status = pod["status"]
     if "deletionTimestamp" in pod["metadata"]:
         return "its end"
-    if status["phase"] in {"Succeeded", "Failed"} or _is_ready(status):
+    if status["phase"] in {"Succeeded", "Failed"} or is_ready(pod):
         return ""
     return "its containers" if pod["spec"].get("nodeName") else _A_NODE
-
-
-def _is_ready(status: Object) -> bool:
-    return any(
-        each["type"] == "Ready" and each["status"] == "True"
-        for each in status.get("conditions", ())
-    )

@@ -20,6 +20,7 @@ from tests.chaos.workload import LABEL, Ending, Workload
 from tests.cluster.errors import CommandError, WaitTimeout
 from tests.cluster.fixtures import DRIVER_NAMESPACE, temporary_namespace
 from tests.cluster.waiting import PATIENCE, wait_until
+from tests.cluster.workloads import is_ready
 from tests.e2e.installation import RELEASE, Installation
 
 Object = dict[str, Any]
@@ -165,7 +166,11 @@ class Play:
             return
         self._looks += 1
         self._seen |= second.pods.keys()
-        self._ran |= {uid for uid, pod in second.pods.items() if has_run(pod)}
+        self._ran |= {
+            uid
+            for uid, pod in second.pods.items()
+            if is_ready(pod) or pod["status"]["phase"] == "Succeeded"
+        }
         for violation in self._auditor.violations[before:]:
             self._tell(f"VIOLATION {violation.kind}: {violation.text}")
 
@@ -224,12 +229,3 @@ def _path(kinds: str) -> str:
     group, _, kind = kinds.rpartition("/")
     prefix = "/apis" if "/" in group else "/api"
     return f"{prefix}/{group}/namespaces/{_NAMESPACE}/{kind}"
-
-
-def has_run(pod: Object) -> bool:
-    """Whether it is ready, or has completed."""
-    status = pod["status"]
-    return bool(status["phase"] == "Succeeded") or any(
-        each["type"] == "Ready" and each["status"] == "True"
-        for each in status.get("conditions", ())
-    )

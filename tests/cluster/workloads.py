@@ -33,19 +33,20 @@ def wait_for_pods(cluster: Cluster, namespace: str, *names: str) -> None:
         found.clear()
         found.update((each["metadata"]["name"], each) for each in pods)
         here = [found.get(name, {"status": {}}) for name in names]
-        return all(map(_is_ready, here)) or any(map(_has_failed, here))
+        return all(map(is_ready, here)) or any(map(_has_failed, here))
 
     with suppress(WaitTimeout):
         wait_until(settled, PATIENCE, "ready pods")
     missing = [name for name in names if name not in found]
-    late = [found[name] for name in names if name in found and not _is_ready(found[name])]
+    late = [found[name] for name in names if name in found and not is_ready(found[name])]
     if missing or late:
         failed = [each for each in late if _has_failed(each)]
         gone = "".join(f"there is no pod {name}\n" for name in missing)
         raise WaitTimeout(gone + why_not_ready(cluster, failed or late))
 
 
-def _is_ready(pod: Mapping[str, Any]) -> bool:
+def is_ready(pod: Mapping[str, Any]) -> bool:
+    """Whether the pod's condition says so."""
     conditions = pod["status"].get("conditions", ())
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
@@ -85,7 +86,7 @@ def _last_words(cluster: Cluster, pod: dict[str, Any]) -> list[str]:
 def _why_not_ready(pod: dict[str, Any]) -> str:
     status = pod["status"]
     conditions = {each["type"]: each for each in status.get("conditions", ())}
-    if _is_ready(pod):
+    if is_ready(pod):
         return ""
     said = [status, *(each for each in conditions.values() if each["status"] == "False")]
     said += [
