@@ -37,7 +37,7 @@ class Shape(StrEnum):
     MEMORY = "memory and compute"
     FIRST_AVAILABLE = "first available"
     TWO_INSTANCES = "two containers, two instances of one card"
-    MIXED = "a card, a slice and an instance"
+    MIXED = "three containers: a card, a slice, an instance"
     ADMINISTRATOR = "administrative access"
     COMPLETES = "slices, for a pod that ends by itself"
     NAMED = "named claim for slices"
@@ -158,16 +158,29 @@ def _first_available(workload: Workload, namespace: str) -> list[Object]:
 
 
 def _two_containers(workload: Workload, namespace: str) -> list[Object]:
-    wanted = claim(workload.name, namespace)
-    requests = {"first": workload.amount, "second": 1}
-    wanted["spec"]["devices"] = {
-        "requests": [
-            {"name": name, "exactly": _exactly(Mode.DRS, size)} for name, size in requests.items()
-        ],
-        "constraints": [
-            {"requests": list(requests), "matchAttribute": f"{DRIVER}/{ATTR_CARD}"},
-        ],
+    sizes = {"first": workload.amount, "second": 1}
+    requests = {name: _exactly(Mode.DRS, size) for name, size in sizes.items()}
+    same = {"requests": list(requests), "matchAttribute": f"{DRIVER}/{ATTR_CARD}"}
+    return _container_for_each(workload, namespace, requests, constraints=[same])
+
+
+def _mixed(workload: Workload, namespace: str) -> list[Object]:
+    requests = {
+        str(mode): _exactly(mode, workload.amount if mode in CAPACITY_OF_MODE else None)
+        for mode in Mode
     }
+    return _container_for_each(workload, namespace, requests)
+
+
+def _container_for_each(
+    workload: Workload, namespace: str, requests: Mapping[str, Object], **devices: Any
+) -> list[Object]:
+    """A pod with a container for each request of its claim, by the request's name: variables of one
+    container cannot name an instance beside other cards."""
+    wanted = claim(workload.name, namespace, **devices)
+    wanted["spec"]["devices"]["requests"] = [
+        {"name": name, "exactly": exactly} for name, exactly in requests.items()
+    ]
     made = pod_with(workload.name, namespace)
     [container] = made["spec"]["containers"]
     made["spec"]["containers"] = [
@@ -175,15 +188,6 @@ def _two_containers(workload: Workload, namespace: str) -> list[Object]:
         for name in requests
     ]
     return _templated(workload.name, namespace, wanted, made)
-
-
-def _mixed(workload: Workload, namespace: str) -> list[Object]:
-    wanted = claim(workload.name, namespace)
-    wanted["spec"]["devices"]["requests"] = [
-        {"name": str(mode), "exactly": _exactly(mode, workload.amount if amounts else None)}
-        for mode, amounts in ((mode, mode in CAPACITY_OF_MODE) for mode in Mode)
-    ]
-    return _templated(workload.name, namespace, wanted, pod_with(workload.name, namespace))
 
 
 def _administrator(workload: Workload, namespace: str) -> list[Object]:
