@@ -290,6 +290,8 @@ class Nominator:
         outcome = self._placer.place(asked, self._line.reserved_against(pod))
         if isinstance(outcome, Unplaced):
             self._keep_waiting(asked, outcome)
+        elif is_gated and outcome.preempts:
+            self._leave_to_scheduler(pod)  # which chooses where other pods end
         elif is_gated:
             self._name(pod, outcome)
         else:

@@ -112,8 +112,8 @@ def _spec(obj: Object | None) -> Object | None:
 
 
 def _without_version(pod: Object) -> Object:
-    """All that is decoded of the pod, its version excepted."""
-    return pod | {"metadata": pod["metadata"] | {"resourceVersion": ""}}
+    """All that is decoded of the pod, its version and its labels excepted."""
+    return pod | {"metadata": pod["metadata"] | {"resourceVersion": "", "labels": {}}}
 
 
 def _read_by_pods(claim: Object) -> tuple[object, ...]:

@@ -16,6 +16,7 @@ from controller.allocator.packing.policy import BINPACK, SchedulerPolicy
 from controller.allocator.state import State
 from controller.cache.cache import OTHER_SLICES, ClusterCache
 from controller.filter.node_filter import NodeFilter
+from controller.filter.predictions import Predictions
 from controller.placer.outcome import Placed, Unplaced
 from controller.placer.placer import Placer
 from controller.placer.pod_claims import PodClaims
@@ -40,6 +41,7 @@ from kubectl_gcu.scheduling.packing import (
     configured_packing,
     is_for_scheduler,
     served_schedulers,
+    unconsidered_plugins,
 )
 from kubectl_gcu.scheduling.remedies import (
     tainted_cards,
@@ -80,7 +82,12 @@ class LiveAllocator:
         by_scheduler = SchedulerPolicy(packing.nodes, packing.cards)
         self._placer = Placer(
             self._cache,
-            NodeFilter(self._cache, self._cache.state().numbers, selectors.allowance),
+            NodeFilter(
+                self._cache,
+                self._cache.state().numbers,
+                selectors.allowance,
+                Predictions(self._cache, unconsidered=unconsidered_plugins(objects[PODS])),
+            ),
             by_scheduler if self.for_scheduler else packing,
             schedulers=() if self.for_scheduler else served_schedulers(objects[PODS]),
             ignored_fields=configured_ignored_fields(objects[PODS]),

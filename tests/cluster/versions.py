@@ -244,5 +244,10 @@ def _flags(version: str) -> str:
 SCHEDULER_THAT_FORGETS = Program("kube-scheduler", "1.36.1", (".",), _flags("1.36.1"))
 """It allocates a card in two modes (kubernetes#139034): a test shows it, on a newer server."""
 
-ALLOCATOR = Program("dra-allocator", "0.37.2", (".",))
-"""The allocator of the newest kube-scheduler alone, which tells what it takes of a node."""
+DRA_ALLOCATOR = "dra-allocator"
+FILTER_PLUGINS = "filter-plugins"
+SCHEDULER_PARTS = Program(
+    "kube-scheduler-parts", "1.37.2", (".",), aliases=(DRA_ALLOCATOR, FILTER_PLUGINS)
+)
+"""Parts of the newest kube-scheduler alone: what its allocator takes of a node, and which nodes its
+filters refuse."""

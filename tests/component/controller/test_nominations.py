@@ -178,11 +178,11 @@ def test_what_is_foreseen_anew_may_take_more_than_one_step(
     place = Placer.place
     stopped: list[Any] = []
 
-    def stop_once(placer: Placer, *arguments: Any) -> object:
+    def stop_once(placer: Placer, *arguments: Any, **more: Any) -> object:
         if not stopped:
             stopped.append(arguments)
             raise AllowanceSpent("1 s")
-        return place(placer, *arguments)
+        return place(placer, *arguments, **more)
 
     monkeypatch.setattr(Placer, "place", stop_once)
     schedule(stage, "second", node, 0)
@@ -438,10 +438,10 @@ def test_the_next_leader_counts_names_in_more_than_one_step(
     first.stop()
     place, stops = Placer.place, iter([True, True])
 
-    def stop_twice(placer: Placer, *asked: Any) -> object:
+    def stop_twice(placer: Placer, *asked: Any, **more: Any) -> object:
         if next(stops, False):
             raise AllowanceSpent("1 s")
-        return place(placer, *asked)
+        return place(placer, *asked, **more)
 
     monkeypatch.setattr(Placer, "place", stop_twice)
     start(stage, "gated")

@@ -209,10 +209,11 @@ class World:
         seen: ReadOnlyObject = self._decoders[resource].decode(encode(obj))
         return seen
 
-    def metric(self, name: str) -> float:
-        found = self._registry.get_sample_value(name)
-        assert found is not None
-        return found
+    def metric(self, name: str, labels: dict[str, str] | None = None) -> float:
+        """0 for labels with which nothing was counted."""
+        found = self._registry.get_sample_value(name, labels)
+        assert labels or found is not None
+        return found or 0.0
 
     def claim(self, name: str) -> Object:
         return self.api.live[RESOURCE_CLAIMS, name]
@@ -241,7 +242,10 @@ def node(name: str) -> Object:
     return {
         "metadata": {"name": name},
         "spec": {},
-        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+        "status": {
+            "allocatable": {"pods": "110"},
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
     }
 
 

@@ -1,11 +1,9 @@
-// kube-scheduler's allocator alone: reads one case a line as JSON, and writes its devices as one line.
+// The allocator: what devices a pod's claims get of a node.
 package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -101,25 +99,4 @@ func solve(asked question) answer {
 		solved.Results = append(solved.Results, allocation.Devices.Results)
 	}
 	return solved
-}
-
-func run() error {
-	answers := json.NewEncoder(os.Stdout)
-	for questions := json.NewDecoder(os.Stdin); questions.More(); {
-		var asked question
-		if err := questions.Decode(&asked); err != nil {
-			return err
-		}
-		if err := answers.Encode(solve(asked)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
 }
