@@ -21,6 +21,7 @@ from controller.cache.matching_pods import (
     RepellingPods,
 )
 from controller.cache.node_resources import NodeResources
+from controller.cache.nodes import HOSTNAME
 from controller.cache.pod_requests import resources_of
 from dra_driver.model.claims.claim import Object
 
@@ -149,7 +150,7 @@ class AssignedPods:
                 self._priorities[pod.priority] += times
                 if not self._priorities[pod.priority]:
                     del self._priorities[pod.priority]
-                self._freed.add(node)
+                self._freed.update(self._allocatable if _reaches_far(pod) else [node])
                 for usage in self._usages(pod.priority):
                     usage.add(pod, node, times)
 
@@ -159,3 +160,8 @@ class AssignedPods:
             [self._all],
             (usage for least, usage in self._from.items() if priority is None or priority >= least),
         )
+
+
+def _reaches_far(pod: AssignedPod) -> bool:
+    """Whether it keeps others away from more than its own node."""
+    return any(term.topology_key != HOSTNAME for term in pod.repels)

@@ -27,6 +27,7 @@ from dra_driver.kube.api import Change
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
+    NAMESPACES,
     NODES,
     POD_GROUPS,
     PODS,
@@ -57,6 +58,7 @@ WATCHED = (
     RESOURCE_SLICES,
     DEVICE_TAINT_RULES,
     DEVICE_CLASSES,
+    NAMESPACES,
     NODES,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
@@ -136,8 +138,8 @@ class ClusterCache:
     the list of a new leader, bring back an object that the watch reported as deleted: its
     allocation would hold its devices for ever.
 
-    `nodes` are the present ones; `nodes_version` changes with each node that comes, goes or changes
-    in a field that decides which pods may run there.
+    `nodes` and `namespaces` are the present ones; `nodes_version` changes with each node that
+    comes, goes or changes in a field that decides which pods may run there.
 
     Where an object cannot be read, `isolate` ends the attempt, and the previous version stays: the
     devices of an allocated claim stay allocated. `for_scheduler`: see `Inventory`.
@@ -155,6 +157,7 @@ class ClusterCache:
             kind: {} for kind in (*WATCHED, OTHER_SLICES)
         }
         self.nodes = self._objects[NODES]
+        self.namespaces = self._objects[NAMESPACES]
         self.nodes_version = 0
         self._inventory = Inventory(partial(isolate, RESOURCE_SLICES), for_scheduler=for_scheduler)
         classes = self._objects[DEVICE_CLASSES]

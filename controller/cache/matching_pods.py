@@ -82,6 +82,10 @@ class RepellingPods:
                 if not known[term]:
                     del known[term]
 
+    def having(self, term: AffinityTerm) -> NodeCounts:
+        """The pods that have the term."""
+        return next((known[term] for known in self._places(term) if term in known), {})
+
     def matching(
         self, namespace: str, labels: Labels, namespaces: Namespaces
     ) -> Iterator[tuple[AffinityTerm, NodeCounts]]:

@@ -13,6 +13,7 @@ from dra_driver.kube.api import ServerVersion
 from dra_driver.kube.preflight import OLDEST
 from dra_driver.model.errors import InvalidValue
 
+HOSTNAME: Final = "kubernetes.io/hostname"
 _UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 _OLDEST: Final = ".".join(map(str, OLDEST))
 _MOST_VERSIONS: Final = 256  # a node may write any text as its version

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from controller.cache.label_selector import LabelSelector
+from controller.cache.nodes import labels_of
+from dra_driver.model.claims.claim import ReadOnlyObject
 
 Labels = Mapping[str, str]
-Namespaces = Mapping[str, Labels]
-"""The labels of namespaces, by their names."""
+Namespaces = Mapping[str, ReadOnlyObject]
+"""All of the cluster, by their names."""
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -40,7 +42,8 @@ class AffinityTerm(NamedTuple):
             return False
         is_named = namespace in self.namespaces or (
             self.namespace_selector is not None
-            and self.namespace_selector.matches(namespaces.get(namespace) or {})
+            and namespace in namespaces
+            and self.namespace_selector.matches(labels_of(namespaces[namespace]))
         )
         return is_named and self.selector.matches(labels)
 
@@ -50,7 +53,7 @@ class AffinityTerm(NamedTuple):
         if selector is None:
             return self.namespaces
         return self.namespaces.union(
-            name for name, labels in namespaces.items() if selector.matches(labels)
+            name for name, found in namespaces.items() if selector.matches(labels_of(found))
         )
 
 

@@ -4,7 +4,7 @@ node."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 from operator import and_, or_
 from typing import Any, Protocol
@@ -34,7 +34,7 @@ class NodeLabels:
     def __init__(self, lister: NodeLister, numbers: NodeNumbers) -> None:
         self._lister = lister
         self._numbers = numbers
-        self._versions = lister.nodes_version, numbers.epoch
+        self._version = self.version
         self._groups: dict[tuple[str, str], _Groups] = {}  # by the part of a term, and its key
 
     def matching(self, selector: Mapping[str, Any]) -> NodeSet:
@@ -48,12 +48,6 @@ class NodeLabels:
             ]
             matching |= reduce(and_, sets) if sets else 0  # a term without requirements: no node
         return matching
-
-    def domains(self, topology_key: str) -> Iterable[tuple[str, NodeSet]]:
-        """The values of that label, each with its nodes."""
-        for value, (first, nodes_of) in self._grouped("matchExpressions", topology_key).items():
-            if value is not None:
-                yield value, nodes_of << first
 
     def with_values(self, topology_key: str, values: Iterable[str]) -> NodeSet:
         """The nodes where that label has one of these values."""
@@ -72,6 +66,27 @@ class NodeLabels:
         first, group = self._grouped("matchExpressions", topology_key).get(None, (0, 0))
         return group << first
 
+    def set_of(self, names: Iterable[str]) -> NodeSet:
+        """The set of these nodes, all of which are present."""
+        return self._numbers.set_of([*names])
+
+    def set_of_present(self, names: Iterable[str]) -> NodeSet:
+        """The set of those of the nodes that are present."""
+        return self.set_of(name for name in names if name in self._lister.nodes)
+
+    def names_of(self, nodes: NodeSet) -> frozenset[str]:
+        """The names of the nodes."""
+        return frozenset(self._numbers.names(nodes))
+
+    def that(self, holds: Callable[[ReadOnlyObject], bool]) -> NodeSet:
+        """The nodes for which it holds."""
+        return self.set_of(name for name, node in self._lister.nodes.items() if holds(node))
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """Changes when sets of nodes that were found by labels or taints may differ."""
+        return self._lister.nodes_version, self._numbers.epoch
+
     def value(self, topology_key: str, node: str) -> str | None:
         """None where the node does not have the label, or there is none of that name."""
         known = self._lister.nodes.get(node)
@@ -86,9 +101,8 @@ class NodeLabels:
         return reduce(or_, (groups[value][1] << groups[value][0] for value in values), 0)
 
     def _grouped(self, part: str, key: str) -> _Groups:
-        versions = self._lister.nodes_version, self._numbers.epoch
-        if versions != self._versions:
-            self._versions = versions
+        if self.version != self._version:
+            self._version = self.version
             self._groups.clear()
         groups = self._groups.get((part, key))
         if groups is None:

@@ -11,21 +11,28 @@ from controller.allocator.state import State
 from controller.cache import pods
 from controller.cache.assigned_pods import AssignedPods
 from controller.cache.keys import uid_of
+from controller.cache.pod_terms import Namespaces
+from controller.filter.node_labels import NodeLabels, NodeLister
+from controller.filter.plugins.inter_pod_affinity import InterPodAffinity
 from controller.filter.plugins.node_ports import NodePorts
 from controller.filter.plugins.node_resources_fit import NodeResourcesFit
 from controller.filter.plugins.plugin import FilterPlugin, Snapshot, Unfit
+from controller.filter.plugins.pod_topology_spread import PodTopologySpread
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import CLASS_LIMIT_PREFIX
 
-PLUGINS: Final = ("NodeResourcesFit", "NodePorts")
+PLUGINS: Final = ("NodeResourcesFit", "NodePorts", "InterPodAffinity", "PodTopologySpread")
 """The names of the plugins that are considered, in kube-scheduler's order."""
 
 
-class Cluster(Protocol):
-    """Pods on nodes: the cache."""
+class Cluster(NodeLister, Protocol):
+    """Nodes, and pods on nodes: the cache."""
 
     @property
     def assigned(self) -> AssignedPods: ...
+
+    @property
+    def namespaces(self) -> Namespaces: ...
 
     def state(self) -> State: ...
 
@@ -45,11 +52,17 @@ class Predictions:
     the one that looks for a node. `unconsidered` are names of plugins."""
 
     def __init__(self, cluster: Cluster, *, unconsidered: Collection[str] = ()) -> None:
-        known: dict[str, FilterPlugin] = dict(
-            zip(PLUGINS, (NodeResourcesFit(), NodePorts()), strict=True)
+        labels = NodeLabels(cluster, cluster.state().numbers)
+        plugins: tuple[FilterPlugin, ...] = (
+            NodeResourcesFit(),
+            NodePorts(),
+            InterPodAffinity(labels),
+            PodTopologySpread(labels),
         )
         self._cluster = cluster
-        self._plugins = [each for name, each in known.items() if name not in unconsidered]
+        self._plugins = [
+            each for name, each in zip(PLUGINS, plugins, strict=True) if name not in unconsidered
+        ]
 
     def of(self, pod: Object, nodes: NodeSet) -> Prediction:
         """What will be said of each of `nodes`."""
@@ -68,7 +81,7 @@ class Predictions:
 
     def _snapshot(self) -> Snapshot:
         usage = self._cluster.assigned.usage()
-        return Snapshot(usage, usage, self._mapped())
+        return Snapshot(usage, usage, self._cluster.namespaces, self._mapped())
 
     def _mapped(self) -> set[str]:
         """Extended resources for which kube-scheduler makes claims (DRAExtendedResource)."""

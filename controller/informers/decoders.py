@@ -23,6 +23,7 @@ from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
     DEVICE_TAINT_RULES_V1BETA2,
+    NAMESPACES,
     NODES,
     POD_GROUPS,
     PODS,
@@ -82,6 +83,7 @@ def decoders() -> Mapping[Resource, Decoder]:
     return {
         PODS: Typed(models.POD, partial(_pod, interner)),
         RESOURCE_CLAIMS: ClaimDecoder(interner),
+        NAMESPACES: Typed(models.NAMESPACE),
         NODES: Typed(models.NODE, partial(_node, interner)),
         RESOURCE_SLICES: Typed(models.SLICE, _slice),
         OTHER_SLICES: Typed(models.SLICE, _slice),

@@ -87,6 +87,7 @@ NODE: Final = {
         "nodeInfo": {"kubeletVersion": str},
     },
 }
+NAMESPACE: Final = {"metadata": _IDENTITY | {"labels": dict[str, str]}}
 
 # resource.k8s.io/v1
 CLAIM_IN_USE: Final = {

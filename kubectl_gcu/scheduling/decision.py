@@ -26,6 +26,7 @@ from dra_driver.kube.api import Change
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
+    NAMESPACES,
     NODES,
     PODS,
     RESOURCE_CLAIMS,
@@ -62,8 +63,8 @@ class LiveAllocator:
     alone: nothing of them is known here."""
 
     def __init__(self, objects: Mapping[Resource, tuple[Object, ...]]) -> None:
-        """`objects` has slices, claims, nodes, pods and DeviceClasses, and DeviceTaintRules where
-        there are any."""
+        """`objects` has slices, claims, nodes, pods and DeviceClasses, and DeviceTaintRules and
+        namespaces where there are any."""
         selectors, slices = Selectors(), objects[RESOURCE_SLICES]
         self.for_scheduler = is_for_scheduler(objects[PODS], slices)
         """Whether kube-scheduler allocates; it serves the same pods, maybe by other devices."""
@@ -73,7 +74,8 @@ class LiveAllocator:
         self._cache.replace(OTHER_SLICES, others)
         for resource in (DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, PODS):
             self._cache.replace(resource, objects[resource])
-        self._cache.replace(DEVICE_TAINT_RULES, objects.get(DEVICE_TAINT_RULES, ()))
+        for resource in (DEVICE_TAINT_RULES, NAMESPACES):
+            self._cache.replace(resource, objects.get(resource, ()))
         self._claims = {each["metadata"]["uid"]: each for each in objects[RESOURCE_CLAIMS]}
         self._pods = {_key(each) for each in objects[PODS]}
         self.packing = configured_packing(objects[PODS])

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from controller.allocator.nodes.node_set import NodeSet
 from controller.cache.assigned_pods import NodeUsage
+from controller.cache.pod_terms import Namespaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,7 @@ class Snapshot:
 
     pods: NodeUsage
     left: NodeUsage
+    namespaces: Namespaces
     mapped: Collection[str]
 
 

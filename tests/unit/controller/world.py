@@ -25,6 +25,7 @@ from dra_driver.kube.events import EventType, Note
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
+    NAMESPACES,
     NODES,
     POD_GROUPS,
     PODS,
@@ -158,6 +159,7 @@ class World:
             (RESOURCE_SLICES, slices),
             (DEVICE_TAINT_RULES, []),
             (DEVICE_CLASSES, [*CLASSES.values(), OTHER_CLASS]),
+            (NAMESPACES, [{"metadata": {"name": "default", "labels": {"team": "x"}}}]),
             (NODES, [node("a"), node("b")]),
             (RESOURCE_CLAIM_TEMPLATES, []),
             (RESOURCE_CLAIMS, []),

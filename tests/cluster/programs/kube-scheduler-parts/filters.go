@@ -21,6 +21,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodeports"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/podtopologyspread"
+	"k8s.io/kubernetes/pkg/scheduler/metrics"
 )
 
 // snapshot is a cluster, and pods that Wait there for a node.
@@ -177,6 +178,7 @@ func (c cycle) judge(ctx context.Context, node fwk.NodeInfo) verdict {
 // filter returns a verdict for each pod that waits, by the node's name.
 func filter(asked snapshot) []map[string]verdict {
 	ctx := context.Background()
+	metrics.InitMetrics() // which the plugins count in
 	h, err := newHandle(asked)
 	if err != nil {
 		panic(err)
