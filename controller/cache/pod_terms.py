@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from controller.cache.label_selector import LabelSelector
-from controller.cache.nodes import labels_of
+from controller.cache.nodes import HOSTNAME, labels_of
 from dra_driver.model.claims.claim import ReadOnlyObject
 
 Labels = Mapping[str, str]
@@ -93,4 +93,13 @@ def spread_constraints(pod: Mapping[str, Any]) -> tuple[SpreadConstraint, ...]:
         SpreadConstraint.of(each)
         for each in pod["spec"].get("topologySpreadConstraints") or ()
         if each.get("whenUnsatisfiable") == "DoNotSchedule"
+    )
+
+
+def looks_beyond_its_node(pod: Mapping[str, Any]) -> bool:
+    """Whether it depends on pods of other nodes where the pod may be."""
+    return bool(
+        spread_constraints(pod)
+        or affinity_terms(pod, "podAffinity")
+        or any(each.topology_key != HOSTNAME for each in affinity_terms(pod, "podAntiAffinity"))
     )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from controller.placer.trials import AGAIN, FIRST
-from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS
+from dra_driver.kube.resources import NAMESPACES, NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.model.claims.claim import Object
 from tests.unit.controller.allocator.build import claim, device, pool
 from tests.unit.controller.world import QUIET, World, node, pod, unallocated
@@ -121,3 +121,99 @@ def test_a_pod_that_never_preempts_waits(world: World) -> None:
     world.put(PODS, asking(priority=10, preemptionPolicy="Never"))
     world.run_until_idle()
     assert world.node_of("c") is None
+
+
+ZONE = "topology.kubernetes.io/zone"
+
+
+def near(kind: str, **term: Any) -> Object:
+    selector = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "x"}}}
+    return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [selector | term]}}
+
+
+def of_app(found: Object, app: str, namespace: str = "default") -> Object:
+    more = {"labels": {"app": app}, "namespace": namespace}
+    return found | {"metadata": found["metadata"] | more}
+
+
+@pytest.fixture
+def zone() -> World:
+    """Node a has a card, node b has none; both are in one zone."""
+    found = World(pool("a", [device("whole", 0)]))
+    for name in "ab":
+        each = node(name)
+        each["metadata"]["labels"] = {ZONE: "z"}
+        found.put(NODES, each)
+    found.put(RESOURCE_CLAIMS, claim("c"))
+    return found
+
+
+@pytest.mark.parametrize("change", ["comes", "gets the label"])
+def test_a_pod_that_is_to_be_near_another_one(zone: World, change: str) -> None:
+    if change == "gets the label":
+        zone.put(PODS, of_app(pod("other", nodeName="b"), "y"))
+    zone.put(PODS, pod("p", "c", affinity=near("podAffinity")))
+    zone.run_until_idle()
+    assert zone.node_of("c") is None
+    zone.put(PODS, of_app(pod("other", nodeName="b"), "x"))
+    zone.run_until_idle()
+    assert zone.node_of("c") == "a"
+
+
+@pytest.mark.parametrize(
+    ("whose", "change"),
+    [
+        ("its own", "ends"),
+        ("its own", "loses the label"),
+        ("its own", "its namespace loses the label"),
+        ("that of the other one", "ends"),
+        ("that of the other one", "its namespace loses the label"),
+    ],
+)
+def test_a_pod_that_is_to_be_apart_from_another_one(zone: World, whose: str, change: str) -> None:
+    apart = near("podAntiAffinity", namespaceSelector={"matchLabels": {"team": "x"}})
+    mine, others = (apart, {}) if whose == "its own" else ({}, apart)
+    other = of_app(pod("other", nodeName="b", affinity=others), "x")
+    zone.put(PODS, other)
+    zone.put(PODS, of_app(pod("p", "c", affinity=mine), "x"))
+    zone.run_until_idle()
+    assert zone.node_of("c") is None
+    match change:
+        case "ends":
+            zone.remove(PODS, "other")
+        case "loses the label":
+            zone.put(PODS, of_app(other, "y"))
+        case _:
+            zone.put(NAMESPACES, {"metadata": {"name": "default", "labels": {}}})
+    zone.run_until_idle()
+    assert zone.node_of("c") == "a"
+
+
+def test_pods_that_fit_elsewhere_are_not_of_one_class(world: World) -> None:
+    """Each is waked by what helps it, although their claims are alike."""
+    world.put(RESOURCE_CLAIMS, claim("d"))
+    port = [{"hostPort": 80, "protocol": "TCP"}]
+    for name, number in (("ports", 0), ("others", 1)):
+        where = "ab"[number]
+        there = {"name": "main", "ports": port}
+        world.put(PODS, pod(name, containers=[there], nodeName=where))
+    user_of_port = {"name": "main", "resources": {"claims": [{"name": "d"}]}, "ports": port}
+    world.put(PODS, pod("q", "d", containers=[user_of_port]))
+    world.run_until_idle()
+    assert world.node_of("d") is None
+    world.remove(PODS, "ports")
+    world.run_until_idle()
+    assert (world.node_of("c"), world.node_of("d")) == (None, "a")
+
+
+def test_replicas_count_where_their_claims_are_allocated(zone: World) -> None:
+    """Before kube-scheduler binds them."""
+    each = node("c")
+    each["metadata"]["labels"] = {ZONE: "other"}
+    zone.put(NODES, each)
+    zone.put(RESOURCE_SLICES, *pool("c", [device("whole", 0)]))
+    zone.put(RESOURCE_CLAIMS, claim("d"))
+    for name, its in (("p", "c"), ("q", "d")):
+        zone.put(PODS, of_app(pod(name, its, affinity=near("podAntiAffinity")), "x"))
+    zone.run_until_idle()
+    assert {zone.node_of("c"), zone.node_of("d")} == {"a", "c"}
