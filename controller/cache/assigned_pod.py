@@ -14,12 +14,19 @@ from controller.cache.pod_requests import Requests, pod_requests
 from controller.cache.pod_terms import AffinityTerm, affinity_terms
 
 _SHARED: Final = 4096  # pods of one workload are listed one after the other
+_OF_ONE_POD: Final = frozenset(
+    {
+        "apps.kubernetes.io/pod-index",
+        "batch.kubernetes.io/job-completion-index",
+        "statefulset.kubernetes.io/pod-name",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AssignedPod:
-    """Pods of one workload share an object. `repels` are the terms of its required
-    anti-affinity."""
+    """Pods of one workload share an object, so `labels` lack those that each pod of a StatefulSet
+    or a Job has of its own. `repels` are the terms of its required anti-affinity."""
 
     namespace: str
     labels: Mapping[str, str]
@@ -31,7 +38,8 @@ class AssignedPod:
 
     @classmethod
     def of(cls, pod: Mapping[str, Any]) -> AssignedPod:
-        labels = tuple(sorted((pod["metadata"].get("labels") or {}).items()))
+        labels = (pod["metadata"].get("labels") or {}).items()
+        shared = tuple(sorted(each for each in labels if each[0] not in _OF_ONE_POD))
         others = (
             pods.priority(pod),
             pods.is_deleting(pod),
@@ -39,7 +47,7 @@ class AssignedPod:
             host_ports(pod),
             affinity_terms(pod, "podAntiAffinity"),
         )
-        return _shared(pod["metadata"]["namespace"], labels, others)
+        return _shared(pod["metadata"]["namespace"], shared, others)
 
 
 @lru_cache(_SHARED)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from sys import intern
@@ -19,6 +19,7 @@ from controller.cache.matching_pods import (
     NodeCounts,
     PodSelection,
     RepellingPods,
+    count,
 )
 from controller.cache.node_resources import NodeResources
 from controller.cache.nodes import HOSTNAME
@@ -29,13 +30,23 @@ _PRIORITIES: Final = 4  # for which it is counted what would be left after preem
 
 
 class NodeUsage:
-    """What some of the pods on nodes take of them; `assigned` iterates over these pods."""
+    """What pods take of nodes: those of the `assigned` ones that were added. `kinds` are all
+    objects of these by namespace, each once. Both are those of the moment."""
 
-    def __init__(self, numbers: NodeNumbers, assigned: Callable[[], Iterator[Assigned]]) -> None:
+    def __init__(
+        self,
+        numbers: NodeNumbers,
+        kinds: Mapping[str, Collection[AssignedPod]],
+        assigned: Collection[Assigned],
+        least: int | None = None,
+    ) -> None:
+        """`least` is the least priority of those that are added."""
         self.resources = NodeResources(numbers)
         self.ports = HostPorts(numbers)
         self.repelling = RepellingPods()
+        self._kinds = kinds
         self._assigned = assigned
+        self._least = least
         self._matching = MatchingPods()
 
     def add(self, pod: AssignedPod, node: str, times: int) -> None:
@@ -47,7 +58,14 @@ class NodeUsage:
 
     def matching(self, selection: PodSelection) -> NodeCounts:
         """How many of the pods are in the selection, by node; until the next change."""
-        return self._matching.on_nodes(selection, self._assigned())
+        least = self._least
+        kinds = (
+            kind
+            for namespace in selection.namespaces
+            for kind in self._kinds.get(namespace, ())
+            if least is None or kind.priority >= least
+        )
+        return self._matching.on_nodes(selection, kinds, self._assigned)
 
 
 class AssignedPods:
@@ -60,8 +78,9 @@ class AssignedPods:
         self._numbers = numbers
         self._allocatable: dict[str, Mapping[str, int]] = {}
         self._assigned: dict[str, Assigned] = {}  # by UID
+        self._kinds: defaultdict[str, Counter[AssignedPod]] = defaultdict(Counter)
         self._priorities: Counter[int] = Counter()
-        self._all = NodeUsage(numbers, lambda: iter(self._assigned.values()))
+        self._all = NodeUsage(numbers, self._kinds, self._assigned.values())
         self._from: OrderedDict[int, NodeUsage] = OrderedDict()  # by the least priority
 
     def set_node(self, name: str, node: Object | None) -> None:
@@ -112,8 +131,7 @@ class AssignedPods:
         usage = self._from.get(priority)
         if usage is None:
             usage = self._from[priority] = NodeUsage(
-                self._numbers,
-                lambda: (each for each in self._assigned.values() if each[0].priority >= priority),
+                self._numbers, self._kinds, self._assigned.values(), priority
             )
             for name, allocatable in self._allocatable.items():
                 usage.resources.set_node(name, allocatable)
@@ -147,9 +165,8 @@ class AssignedPods:
         for each, times in ((old, -1), (new, 1)):
             if each is not None:
                 pod, node = each
-                self._priorities[pod.priority] += times
-                if not self._priorities[pod.priority]:
-                    del self._priorities[pod.priority]
+                count(self._priorities, pod.priority, times)
+                count(self._kinds[pod.namespace], pod, times)
                 self._freed.update(self._allocatable if _reaches_far(pod) else [node])
                 for usage in self._usages(pod.priority):
                     usage.add(pod, node, times)

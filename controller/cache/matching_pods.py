@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from controller.cache.assigned_pod import AssignedPod
 from controller.cache.label_selector import LabelSelector
@@ -17,6 +17,8 @@ _REMEMBERED: Final = 64  # selections: pods of one workload have the same
 NodeCounts = Mapping[str, int]
 """How many of some pods are on each node; no node has none."""
 
+_Counted = TypeVar("_Counted", bound=Hashable)
+
 Assigned = tuple[AssignedPod, str]
 """A pod, and the node that it is on."""
 
@@ -26,6 +28,11 @@ class PodSelection(NamedTuple):
 
     parts: tuple[tuple[frozenset[str], LabelSelector | None], ...]
     with_deleting: bool = True
+
+    @property
+    def namespaces(self) -> frozenset[str]:
+        """No pod of others is in it."""
+        return frozenset.intersection(*(namespaces for namespaces, _ in self.parts))
 
     def has(self, pod: AssignedPod) -> bool:
         if pod.is_deleting and not self.with_deleting:
@@ -46,20 +53,20 @@ class MatchingPods:
     def add(self, pod: AssignedPod, node: str, times: int) -> None:
         for selection, counts in self._counts.items():
             if selection.has(pod):
-                _count(counts, node, times)
+                count(counts, node, times)
 
-    def on_nodes(self, selection: PodSelection, assigned: Iterable[Assigned]) -> NodeCounts:
-        """`assigned` are all pods."""
+    def on_nodes(
+        self,
+        selection: PodSelection,
+        kinds: Iterable[AssignedPod],
+        assigned: Iterable[Assigned],
+    ) -> NodeCounts:
+        """`assigned` are all pods, and `kinds` the objects of those that count, each once."""
         counts = self._counts.get(selection)
         if counts is None:
-            known: dict[int, bool] = {}  # pods of a workload share an object
-            counts = self._counts[selection] = Counter()
-            for pod, node in assigned:
-                is_in = known.get(id(pod))
-                if is_in is None:
-                    is_in = known[id(pod)] = selection.has(pod)
-                if is_in:
-                    counts[node] += 1
+            chosen = {kind for kind in kinds if selection.has(kind)}
+            nodes = [node for pod, node in assigned if pod in chosen] if chosen else ()
+            counts = self._counts[selection] = Counter(nodes)
             if len(self._counts) > _REMEMBERED:
                 self._counts.popitem(last=False)
         self._counts.move_to_end(selection)
@@ -78,7 +85,7 @@ class RepellingPods:
     def add(self, pod: AssignedPod, node: str, times: int) -> None:
         for term in pod.repels:
             for known in self._places(term):
-                _count(known.setdefault(term, Counter()), node, times)
+                count(known.setdefault(term, Counter()), node, times)
                 if not known[term]:
                     del known[term]
 
@@ -101,7 +108,8 @@ class RepellingPods:
         return [self._by_namespace[namespace] for namespace in term.namespaces]
 
 
-def _count(counts: Counter[str], node: str, times: int) -> None:
-    counts[node] += times
-    if not counts[node]:
-        del counts[node]
+def count(counts: Counter[_Counted], what: _Counted, times: int) -> None:
+    """So many more, or less; nothing is counted as none."""
+    counts[what] += times
+    if not counts[what]:
+        del counts[what]
