@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -20,13 +20,6 @@ class HostPort(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.number}/{self.protocol}"
-
-    def conflicts(self, addresses: Iterable[str]) -> bool:
-        """Whether it cannot be had beside the same port at one of the addresses (kube-scheduler,
-        HostPortInfo.CheckConflict)."""
-        return self.address == _ALL_ADDRESSES or any(
-            each in (_ALL_ADDRESSES, self.address) for each in addresses
-        )
 
 
 def host_ports(pod: Mapping[str, Any]) -> tuple[HostPort, ...]:
@@ -60,27 +53,50 @@ class HostPorts:
 
     def __init__(self, numbers: NodeNumbers) -> None:
         self._numbers = numbers
-        self._users: dict[tuple[str, int], defaultdict[str, Counter[str]]] = {}
-        """By protocol and port, by node: the addresses, with their users."""
+        self._version = numbers.version
+        self._users: dict[tuple[str, int], dict[str, Counter[str]]] = {}
+        """By protocol and port, by address: the nodes, with their users."""
+        self._nodes: dict[HostPort, NodeSet] = {}  # of those that were asked for
 
     def add(self, node: str, ports: Iterable[HostPort], users: int) -> None:
         """So many more pods of the node, or fewer, have these ports."""
         for port in ports:
-            by_node = self._users.setdefault(port[:2], defaultdict(Counter))
-            by_node[node][port.address] += users
-            by_node[node] = +by_node[node]
-            if not by_node[node]:
-                del by_node[node]
-            if not by_node:
+            by_address = self._users.setdefault(port[:2], {})
+            counts = by_address.setdefault(port.address, Counter())
+            counts[node] += users
+            if not counts[node]:
+                del counts[node]
+            self._update(port, node, taken=node in counts)
+            if not counts:
+                del by_address[port.address]
+            if not by_address:
                 del self._users[port[:2]]
 
     def nodes_without(self, port: HostPort) -> NodeSet:
-        """The nodes where it cannot be had. Pods may name nodes that do not exist."""
-        taken: Mapping[str, Counter[str]] = self._users.get(port[:2], {})
-        return self._numbers.set_of(
-            [
-                node
-                for node, addresses in taken.items()
-                if node in self._numbers and port.conflicts(addresses)
-            ]
-        )
+        """The nodes where it cannot be had (kube-scheduler, HostPortInfo.CheckConflict)."""
+        taken = 0
+        for address in self._users.get(port[:2], ()):
+            if _ALL_ADDRESSES in (address, port.address) or address == port.address:
+                taken |= self._nodes_of(port._replace(address=address))
+        return taken
+
+    def _nodes_of(self, port: HostPort) -> NodeSet:
+        """The nodes where exactly this one is taken. Pods may name nodes that do not exist."""
+        if self._version != self._numbers.version:
+            self._version = self._numbers.version
+            self._nodes.clear()
+        nodes = self._nodes.get(port)
+        if nodes is None:
+            named = self._users[port[:2]][port.address]
+            present = [node for node in named if node in self._numbers]
+            nodes = self._nodes[port] = self._numbers.set_of(present)
+        return nodes
+
+    def _update(self, port: HostPort, node: str, *, taken: bool) -> None:
+        nodes = self._nodes.get(port)
+        if nodes is None or node not in self._numbers:
+            return
+        bit = self._numbers.bit(node)
+        self._nodes[port] = nodes | bit if taken else nodes & ~bit
+        if not self._nodes[port]:
+            del self._nodes[port]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from controller.cache.nodes import requirement_holds
+from controller.cache.nodes import operator_holds
 
 
 class LabelSelector(NamedTuple):
@@ -31,7 +31,7 @@ class LabelSelector(NamedTuple):
         )
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        return all(
-            requirement_holds({"operator": operator, "values": values}, labels.get(key))
-            for key, operator, values in self.requirements
-        )
+        for key, operator, values in self.requirements:
+            if not operator_holds(operator, values, labels.get(key)):
+                return False
+        return True

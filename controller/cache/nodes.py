@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final
@@ -175,18 +175,22 @@ def is_tied(spec: Mapping[str, Any]) -> bool:
 def requirement_holds(requirement: Mapping[str, Any], value: str | None) -> bool:
     """Whether a NodeSelectorRequirement (core/v1) allows this value of what it names; None where
     the node has none."""
-    given = requirement.get("values") or ()
-    match requirement["operator"]:
+    return operator_holds(requirement["operator"], requirement.get("values") or (), value)
+
+
+def operator_holds(operator: str, values: Collection[str], value: str | None) -> bool:
+    """The same, for a requirement of selectors of any kind."""
+    match operator:
         case "In":
-            return value in given
+            return value in values
         case "NotIn":
-            return value not in given
+            return value not in values
         case "Exists":
             return value is not None
         case "DoesNotExist":
             return value is None
-        case "Gt" | "Lt" as operator:
-            return _ordered(operator, value, given)
+        case "Gt" | "Lt":
+            return _ordered(operator, value, values)
     return False
 
 

@@ -31,14 +31,9 @@ class FeasibleNodes:
     preempting: NodeSet = 0
     unfit: NodeSet = 0
 
-    @property
-    def allowed(self) -> NodeSet:
-        """Those that may be feasible when other pods have ended."""
-        return self.feasible | self.unfit
-
     def with_unfit(self) -> FeasibleNodes:
         """The same, where the unfit ones may be tried, too."""
-        return replace(self, feasible=self.allowed)
+        return replace(self, feasible=self.feasible | self.unfit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,8 +43,8 @@ class WaitingLine:
             return
         since = queue.add_unschedulable(key, now, pod_class)
         self.report(pod, claims, unplaced.explain)
-        allowed = unplaced.nodes.allowed
-        queue.on_nodes_changed(self.guard.reserve(pod, since, now, pod_class, allowed))
+        feasible = unplaced.nodes.feasible
+        queue.on_nodes_changed(self.guard.reserve(pod, since, now, pod_class, feasible))
         queue.add(key, self.guard.next_check(since, now))
         if (trial := self._trials.next_trial(pod)) is not None:
             queue.add(key, trial)
