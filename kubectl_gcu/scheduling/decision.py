@@ -114,6 +114,9 @@ class LiveAllocator:
         if feasible:
             verdict = replace(verdict, by_node=self._placer.reasons(asked, feasible))
             verdict = self._with_remedy(verdict, asked, feasible)
+        elif outcome.is_prediction:
+            remedy = "no claim's end helps: the pod waits until other pods end, or nodes change"
+            verdict = replace(verdict, remedy=remedy)
         else:
             remedy = "no claim's end helps: change what keeps the pod from every node"
             verdict = replace(verdict, remedy=remedy, needs_person=True)
