@@ -233,6 +233,8 @@ class Nominator:
             return
         with suppress(Refused, InvalidValue):
             asked = self._placer.read(pod, claims)
+            if not asked.wanted:
+                return  # kube-scheduler names the node of any pod whose devices it allocates
             if asked.await_others:
                 self._follow_others()  # the next pods wait for them; this one has its name
             outcome = self._placer.place(replace(asked, volumes=[node_views.only_on(node)]))
