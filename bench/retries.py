@@ -53,7 +53,7 @@ def node(number: int) -> Object:
 def pod(name: str, cpu: str, on: str = "") -> Object:
     asked = {"requests": {"cpu": cpu, "memory": "1Gi"}}
     spec = {"containers": [{"name": "main", "resources": asked}], "nodeName": on}
-    return {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
+    return {"metadata": {"name": name, "namespace": "default", "uid": name}, "spec": spec}
 
 
 def selector(key: str, value: str) -> Object:
@@ -88,7 +88,9 @@ class Retries:
         numbers = self._cluster.state.numbers
         lister = SimpleNamespace(nodes=self._nodes, nodes_version=1)
         assigned = AssignedPods(numbers)
-        cluster = SimpleNamespace(assigned=assigned, state=lambda: self._cluster.state)
+        cluster = SimpleNamespace(
+            assigned=assigned, namespaces={}, state=lambda: self._cluster.state, **vars(lister)
+        )
         self._filter = NodeFilter(lister, numbers, Allowance(), Predictions(cluster))
         for number, (name, each) in enumerate(self._nodes.items()):
             assigned.set_node(name, each)

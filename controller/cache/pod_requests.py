@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -21,6 +20,9 @@ _OF_PODS: Final = ("cpu", "memory")
 _HUGE_PAGES: Final = "hugepages-"
 _BEYOND_ALL: Final = 2**200  # more than any node has
 
+_Amounts = dict[str, int]
+"""In nano units."""
+
 _Read = Callable[[Mapping[str, Any], Mapping[str, Any]], Mapping[str, str]]
 """Given a container, and its status, a ResourceList (core/v1)."""
 
@@ -34,7 +36,7 @@ def pod_requests(pod: Mapping[str, Any]) -> Requests:
         for name, amount in _as_a_whole(listed, status).items():
             if _is_of_pods(name):
                 total[name] = amount
-    total.update(_amounts(spec.get("overhead")))
+    _add(total, spec.get("overhead"))
     total["pods"] = NANO
     return _one_object(tuple(sorted(_in_units(total))))
 
@@ -57,7 +59,7 @@ def _one_object(requests: Requests) -> Requests:
 
 @lru_cache(1024)
 def _parsed(listed: tuple[tuple[str, str], ...]) -> Mapping[str, int]:
-    return MappingProxyType(dict(_in_units(_amounts(dict(listed)))))
+    return MappingProxyType(dict(_in_units(_sum_of(dict(listed)))))
 
 
 def _in_units(amounts: Mapping[str, int]) -> Iterator[tuple[str, int]]:
@@ -67,9 +69,26 @@ def _in_units(amounts: Mapping[str, int]) -> Iterator[tuple[str, int]]:
             yield name, -(-nano // _UNIT.get(name, NANO))
 
 
-def _amounts(listed: Mapping[str, str] | None) -> Counter[str]:
-    """In nano units."""
-    return Counter({name: _amount(text) for name, text in (listed or _NO_LIST).items()})
+def _sum_of(*lists: Mapping[str, str] | None) -> _Amounts:
+    total: _Amounts = {}
+    for listed in lists:
+        _add(total, listed)
+    return total
+
+
+def _add(total: _Amounts, listed: Mapping[str, str] | None) -> None:
+    for name, text in (listed or _NO_LIST).items():
+        total[name] = total.get(name, 0) + _amount(text)
+
+
+def _most(*several: _Amounts) -> _Amounts:
+    """The greatest amount of each."""
+    most: _Amounts = {}
+    for each in several:
+        for name, amount in each.items():
+            if amount > most.get(name, 0):
+                most[name] = amount
+    return most
 
 
 def _amount(text: str) -> int:
@@ -84,14 +103,14 @@ def _is_of_pods(resource: str) -> bool:
     return resource in _OF_PODS or resource.startswith(_HUGE_PAGES)
 
 
-def _as_a_whole(asked: Mapping[str, str], status: Mapping[str, Any]) -> Counter[str]:
+def _as_a_whole(asked: Mapping[str, str], status: Mapping[str, Any]) -> _Amounts:
     if status.get("resources") is None:
-        return _amounts(asked)
-    given = _amounts(_requests(status)) | _amounts(status.get("allocatedResources"))
-    return given if _is_infeasible(status) else given | _amounts(asked)
+        return _sum_of(asked)
+    given = _most(_sum_of(_requests(status)), _sum_of(status.get("allocatedResources")))
+    return given if _is_infeasible(status) else _most(given, _sum_of(asked))
 
 
-def _in_force(spec: Mapping[str, Any], status: Mapping[str, Any]) -> Counter[str]:
+def _in_force(spec: Mapping[str, Any], status: Mapping[str, Any]) -> _Amounts:
     """The greatest of what is asked for, what the kubelet has granted, and what is in force."""
     statuses = {
         container["name"]: container
@@ -110,29 +129,31 @@ def _in_force(spec: Mapping[str, Any], status: Mapping[str, Any]) -> Counter[str
         return _requests(given) or granted(container, given)
 
     if status.get("allocatedResources") is not None and _requests(status):
-        given = _amounts(status["allocatedResources"]) | _amounts(_requests(status))
+        given = _most(_sum_of(status["allocatedResources"]), _sum_of(_requests(status)))
     else:
-        given = _sum(spec, statuses, granted) | _sum(spec, statuses, actual)
-    return given if is_infeasible else given | _sum(spec, statuses, _asked)
+        given = _most(_sum(spec, statuses, granted), _sum(spec, statuses, actual))
+    return given if is_infeasible else _most(given, _sum(spec, statuses, _asked))
 
 
 def _sum(
     spec: Mapping[str, Any], statuses: Mapping[str, Mapping[str, Any]], read: _Read
-) -> Counter[str]:
+) -> _Amounts:
     """All that run for good, sidecars among them, or what is needed while one initialises the pod
     beside the sidecars before it."""
-    running, sidecars, initialising = Counter[str](), Counter[str](), Counter[str]()
-    for container in spec.get("containers") or ():  # not decoded where it counts nowhere
-        running.update(_amounts(read(container, statuses.get(container["name"], _NO_LIST))))
+
+    def of(container: Mapping[str, Any]) -> Mapping[str, str]:
+        return read(container, statuses.get(container["name"], _NO_LIST))
+
+    running = _sum_of(*map(of, spec.get("containers") or ()))  # not decoded where it counts nowhere
+    sidecars, initialising = list[Mapping[str, str]](), list[_Amounts]()
     for container in spec.get("initContainers") or ():
-        asked = _amounts(read(container, statuses.get(container["name"], _NO_LIST)))
         if container.get("restartPolicy") == "Always":
-            running.update(asked)
-            sidecars.update(asked)
-            initialising |= sidecars
+            sidecars.append(of(container))
+            _add(running, sidecars[-1])
+            initialising.append(_sum_of(*sidecars))
         else:
-            initialising |= sidecars + asked
-    return running | initialising
+            initialising.append(_sum_of(*sidecars, of(container)))
+    return _most(running, *initialising) if initialising else running
 
 
 def _asked(container: Mapping[str, Any], _given: Mapping[str, Any]) -> Mapping[str, str]:
@@ -143,6 +164,8 @@ def _is_resized(spec: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
     """Whether the pod, or a container of it, has other resources than were asked for at first."""
     if status.get("allocatedResources") is not None:
         return True
+    if not (status.get("containerStatuses") or status.get("initContainerStatuses")):
+        return False
     asked = {
         container["name"]: _requests(container)
         for kind in ("containers", "initContainers")

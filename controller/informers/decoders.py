@@ -54,6 +54,8 @@ _ALIKE_PODS: Final[Fields] = {
     ),
     "status": ("conditions", "containerStatuses", "initContainerStatuses", "phase"),
 }
+# Pods of all workloads have these in common: they are counted, and forgotten (`AssignedPod`).
+_ALIKE_OTHERS: Final[Fields] = {**_ALIKE_PODS, "metadata": ("namespace",)}
 _ALIKE_CLAIMS: Final[Fields] = {
     "metadata": ("namespace", "managedFields"),
     "spec": ("devices",),
@@ -113,11 +115,12 @@ class ClaimDecoder:
 def _pod(interner: Interner, pod: Object) -> ReadOnlyObject:
     card_access.prune(pod["spec"])
     host_ports.prune(pod["spec"])
+    alike = _ALIKE_PODS
     if not pods.concerns_us(pod):
-        pod = _other(pod)
+        pod, alike = _other(pod), _ALIKE_OTHERS
     if pods.node_name(pod):
-        return PackedObject(interner, _ALIKE_PODS, pod)
-    return _shared(interner, _ALIKE_PODS, pod)
+        return PackedObject(interner, alike, pod)
+    return _shared(interner, alike, pod)
 
 
 def _other(pod: Object) -> Object:
