@@ -75,6 +75,7 @@ class AssignedPods:
 
     def __init__(self, numbers: NodeNumbers) -> None:
         self._freed: set[str] = set()
+        self._frees_all = False  # nodes, not only those
         self._numbers = numbers
         self._allocatable: dict[str, Mapping[str, int]] = {}
         self._assigned: dict[str, Assigned] = {}  # by UID
@@ -119,8 +120,9 @@ class AssignedPods:
     def take_freed(self) -> set[str]:
         """The present nodes that have changed since the last call, or whose pods have: other pods
         may fit there, or near to there."""
-        freed, self._freed = self._freed, set()
-        return freed & self._allocatable.keys()
+        freed, frees_all = self._freed, self._frees_all
+        self._freed, self._frees_all = set(), False
+        return set(self._allocatable) if frees_all else freed & self._allocatable.keys()
 
     def has_below(self, priority: int) -> bool:
         """Whether there is a pod of lower priority."""
@@ -146,13 +148,14 @@ class AssignedPods:
     @contextmanager
     def without(self, uid: str) -> Iterator[None]:
         """As if the pod of that UID were on no node."""
-        known, freed = self._assigned.get(uid), set(self._freed)
+        known, changed = self._assigned.get(uid), (self._freed, self._frees_all)
+        self._freed = set()
         self._set(uid, None)
         try:
             yield
         finally:
             self._set(uid, known)
-            self._freed = freed
+            self._freed, self._frees_all = changed
 
     def _set(self, uid: str, new: Assigned | None) -> None:
         old = self._assigned.get(uid)
@@ -167,7 +170,8 @@ class AssignedPods:
                 pod, node = each
                 count(self._priorities, pod.priority, times)
                 count(self._kinds[pod.namespace], pod, times)
-                self._freed.update(self._allocatable if _reaches_far(pod) else [node])
+                self._freed.add(node)
+                self._frees_all |= _reaches_far(pod)
                 for usage in self._usages(pod.priority):
                     usage.add(pod, node, times)
 
