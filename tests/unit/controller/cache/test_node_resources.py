@@ -182,3 +182,20 @@ def test_nodes_on_which_pods_have_changed(rooms: Rooms) -> None:
     assert not rooms.pods.take_freed()
     rooms.pods.set_pod("o", None)
     assert rooms.pods.take_freed() == {"a"}
+
+
+@pytest.mark.parametrize(
+    ("key", "freed"),
+    [("kubernetes.io/hostname", {"a"}), ("topology.kubernetes.io/zone", {"a", "b"})],
+)
+def test_a_pod_that_keeps_others_away_frees_what_it_reaches(
+    rooms: Rooms, key: str, freed: set[str]
+) -> None:
+    rooms.pods.set_node("b", node())
+    term = {"topologyKey": key, "labelSelector": {}}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    rooms.put(pod("o", "1", "a", affinity={"podAntiAffinity": required}))
+    rooms.pods.take_freed()
+    rooms.pods.set_pod("o", None)
+    assert rooms.pods.take_freed() == freed
+    assert not rooms.pods.take_freed()
