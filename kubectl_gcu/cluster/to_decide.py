@@ -14,6 +14,7 @@ from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
     DEVICE_TAINT_RULES_V1BETA2,
+    NAMESPACES,
     NODES,
     PODS,
     RESOURCE_CLAIMS,
@@ -57,8 +58,10 @@ def objects_to_decide(api: Api) -> tuple[dict[Resource, tuple[Object, ...]], str
                 f"you may not list {resource.plural} in the whole cluster, so the reason is that "
                 "of the controller's last event"
             )
-    rules, missing = taint_rules(api)
-    return objects | {DEVICE_TAINT_RULES: rules}, missing
+    rules, no_rules = taint_rules(api)
+    namespaces, no_namespaces = _namespaces(api)
+    unread = "; ".join(filter(None, (no_rules, no_namespaces)))
+    return objects | {DEVICE_TAINT_RULES: rules, NAMESPACES: namespaces}, unread
 
 
 def _volumes_of(api: Api, pod: Object) -> tuple[Sequence[Object], str]:
@@ -69,6 +72,16 @@ def _volumes_of(api: Api, pod: Object) -> tuple[Sequence[Object], str]:
         return (), (
             "you may not get the pod's persistentvolumeclaims and their persistentvolumes: nodes "
             "where these are not count as well"
+        )
+
+
+def _namespaces(api: Api) -> tuple[tuple[Object, ...], str]:
+    try:
+        return tuple(api.list(NAMESPACES).items), ""
+    except Forbidden:
+        return (), (
+            "you may not list namespaces: what pods' affinity selects by labels of namespaces is "
+            "not considered"
         )
 
 

@@ -21,7 +21,7 @@ from tests.cluster.settings import Settings
 from tests.cluster.shell import run_shell
 from tests.cluster.teardown import sweep, tear_down
 from tests.cluster.versions import (
-    ALLOCATOR,
+    PARTS,
     REAL,
     RELEASES,
     SCHEDULER_THAT_FORGETS,
@@ -89,7 +89,7 @@ def _shell(options: argparse.Namespace, report: _Progress) -> int:
 def _build(options: argparse.Namespace, report: _Progress) -> int:
     for version in REAL if options.all else (options.kubernetes,):
         report(f"programs of Kubernetes {version}: {build_all(version, report)}")
-    report(f"kube-scheduler's allocator alone: {build(ALLOCATOR, report)}")
+    report(f"parts of Kubernetes alone: {build(PARTS, report)}")
     if options.all:
         report(f"one more kube-scheduler: {build(SCHEDULER_THAT_FORGETS, report)}")
     return 0
