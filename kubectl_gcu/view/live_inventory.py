@@ -47,7 +47,8 @@ class LiveInventory:
     def __init__(self) -> None:
         self._inventory = Inventory()
         self._claims: defaultdict[str, dict[str, Object]] = defaultdict(dict)  # by pool and UID
-        self._pools_of_pod: defaultdict[str, set[str]] = defaultdict(set)
+        # By the UIDs of pods and of their claims.
+        self._used: defaultdict[str, dict[str, frozenset[str]]] = defaultdict(dict)
         self._pods: dict[str, Object] = {}
         self._nodes: dict[str, Object] = {}
         self._unreadable: dict[str, str] = {}
@@ -72,15 +73,17 @@ class LiveInventory:
 
     def on_claim(self, old: Object | None, new: Object | None) -> None:
         if old is not None:
-            for pool in pools_of(old):
-                self._changed_pools.add(pool)
-                del self._claims[pool][old["metadata"]["uid"]]
+            self._set_claim(old, None)
         if new is not None:
-            for pool in pools_of(new):
-                self._changed_pools.add(pool)
-                self._claims[pool][new["metadata"]["uid"]] = new
-                for user in reserved_for(new):
-                    self._pools_of_pod[user["uid"]].add(pool)
+            self._set_claim(new, new)
+
+    def _set_claim(self, claim: Object, present: Object | None) -> None:
+        uid, pools = claim["metadata"]["uid"], pools_of(claim)
+        self._changed_pools.update(pools)
+        for pool in pools:
+            _put(self._claims, pool, uid, present)
+        for user in reserved_for(claim):
+            _put(self._used, user["uid"], uid, None if present is None else pools)
 
     def on_pod(self, old: Object | None, new: Object | None) -> None:
         pod = new or old
@@ -90,9 +93,7 @@ class LiveInventory:
             self._pods.pop(uid, None)
         else:
             self._pods[uid] = new
-        self._changed_pools.update(self._pools_of_pod.get(uid, ()))
-        if new is None:
-            self._pools_of_pod.pop(uid, None)
+        self._changed_pools.update(chain.from_iterable(self._used.get(uid, {}).values()))
         self._changed_nodes.update(filter(None, [pods.node_name(pod)]))
 
     def on_node(self, old: Object | None, new: Object | None) -> None:
@@ -146,6 +147,15 @@ class LiveInventory:
         known = self._entries.get(key)
         if known is None or known.view != view:
             self._entries[key] = NodeEntry.of(view)
+
+
+def _put(by_two: defaultdict[str, dict[str, Any]], one: str, other: str, value: Any) -> None:
+    if value is not None:
+        by_two[one][other] = value
+        return
+    by_two[one].pop(other, None)
+    if not by_two[one]:
+        del by_two[one]
 
 
 def summary(entries: Collection[NodeEntry], missing: Iterable[str]) -> dict[str, Any]:

@@ -116,13 +116,15 @@ class _Handler(ConnectionHandler):
         self.send_header("Content-Type", "text/event-stream")
         self.end_headers()
         publisher, known = self.server.publisher, None
-        while not publisher.is_stopped:
+        while True:
             newest = publisher.next(known, _SILENCE)
+            if publisher.is_stopped:
+                return
             if newest is None:
                 self.wfile.write(b":\n\n")
-                continue
-            self._send_event(known, newest)
-            known = newest
+            else:
+                self._send_event(known, newest)
+                known = newest
 
     def _send_event(self, known: Snapshot | None, newest: Snapshot) -> None:
         name, data = (

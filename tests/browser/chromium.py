@@ -36,17 +36,17 @@ class PageError(Exception):
 
 
 class Chromium:
-    """One browser with one page. `errors` has what its console says, and what its policy refused."""
+    """One browser with one page. `errors` has what its console says and its policy refuses."""
 
     def __init__(self, profile: Path, *, language: str = "en-US") -> None:
         """`profile` is a folder that does not exist yet."""
         to_browser, self._commands = os.pipe()
         self._answers, from_browser = os.pipe()
+        of_test = (f"--user-data-dir={profile}", f"--accept-lang={language}")
+        pipes = f'exec "$@" 3<&{to_browser} 4>&{from_browser}'
         self._process = subprocess.Popen(
-            ["sh", "-c", f'exec "$@" 3<&{to_browser} 4>&{from_browser}', "sh", "chromium", *_FLAGS]
-            + [f"--user-data-dir={profile}", f"--lang={language}", f"--accept-lang={language}"],
+            ["sh", "-c", pipes, "sh", "chromium", *_FLAGS, *of_test],
             pass_fds=(to_browser, from_browser),
-            env={**os.environ, "LANGUAGE": language.replace("-", "_")},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -59,8 +59,9 @@ class Chromium:
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
         attached = self._call("Target.attachToTarget", targetId=target, flatten=True)
         self._session = attached["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network", "Performance"):
+        for domain in ("Page", "Runtime", "Log"):
             self._call(f"{domain}.enable")
+        self._call("Performance.enable", timeDomain="threadTicks")
 
     def __enter__(self) -> Self:
         return self
@@ -139,7 +140,7 @@ class Chromium:
 
     @contextmanager
     def spent(self) -> Iterator[Callable[[], float]]:
-        """Gives how many seconds the page's main thread was busy within."""
+        """Gives how many seconds of a processor the page's main thread took within."""
         before = self._busy()
         yield lambda: self._busy() - before
 

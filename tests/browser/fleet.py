@@ -15,6 +15,7 @@ from dra_driver.kube.resources import (
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import CLASS_SHARED, CLASS_WHOLE, DRIVER
 from tests.unit.controller.allocator.build import CLASSES, UNHEALTHY, device, pool
+from tests.unit.controller.world import node
 
 _MODES = ("whole", "shared", "drs")
 _NAMESPACES = ("research", "team-vision", "team-speech", "inference", "ci", "demo")
@@ -34,7 +35,7 @@ def fleet(nodes: int, cards: int = 8, waiting: int = 6) -> Iterator[tuple[Resour
 
 def _node(number: int, name: str, cards: int) -> Iterator[tuple[Resource, Object]]:
     spec = {"unschedulable": True} if number % 17 == 5 else {}
-    yield NODES, {"metadata": {"name": name, "labels": {}}, "spec": spec, "status": {}}
+    yield NODES, node(name) | {"spec": spec}
     devices = []
     for bus in range(1, cards + 1):
         is_bad = (number * 8 + bus) % 37 == 0
@@ -45,27 +46,27 @@ def _node(number: int, name: str, cards: int) -> Iterator[tuple[Resource, Object
         yield RESOURCE_SLICES, each
 
 
-def _held(number: int, node: str, bus: int) -> Iterator[tuple[Resource, Object]]:
-    kind = (number * 5 + bus * 7) % 10
+def _held(number: int, name_of_node: str, bus: int) -> Iterator[tuple[Resource, Object]]:
+    kind, at = (number * 5 + bus * 7) % 10, (name_of_node, bus)
     if kind < 4:
-        yield from _holder(f"train-{number}-{bus}", number + bus // 4, node, bus, "whole", 1)
+        yield from _holder(f"train-{number}-{bus}", number + bus // 4, at, "whole", 1)
     elif kind < 6:
         for part in range(1 + kind % 3):
             name = f"serve-{number}-{bus}-{part}"
-            yield from _holder(name, number + part, node, bus, "shared", 1 + part)
+            yield from _holder(name, number + part, at, "shared", 1 + part)
     elif kind == 6:
         for size in (1, 3):
-            yield from _holder(f"part-{number}-{bus}-{size}", number + size, node, bus, "drs", size)
+            yield from _holder(f"part-{number}-{bus}-{size}", number + size, at, "drs", size)
 
 
 def _holder(
-    name: str, owner: int, node: str, bus: int, mode: str, amount: int
+    name: str, owner: int, card: tuple[str, int], mode: str, amount: int
 ) -> Iterator[tuple[Resource, Object]]:
-    namespace = _NAMESPACES[owner % len(_NAMESPACES)]
+    namespace, (holding_node, bus) = _NAMESPACES[owner % len(_NAMESPACES)], card
     result: Object = {
         "request": "gcu",
         "driver": DRIVER,
-        "pool": f"{DRIVER}/{node}",
+        "pool": f"{DRIVER}/{holding_node}",
         "device": f"{mode}-0000-{bus:02x}-00-0",
     }
     capacity = {"shared": "slices", "drs": "size"}.get(mode)
@@ -82,7 +83,7 @@ def _holder(
     }
     yield RESOURCE_CLAIMS, _claim(namespace, name, CLASS_WHOLE) | {"status": status}
     pod = _pod(namespace, name, "Running")
-    pod["spec"]["nodeName"] = node
+    pod["spec"]["nodeName"] = holding_node
     yield PODS, pod
 
 

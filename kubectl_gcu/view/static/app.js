@@ -1,6 +1,6 @@
 // Follows the program's events and draws what they change.
 
-import { drawNode } from "./cards.js";
+import { drawNode, filterRow } from "./cards.js";
 import { Details } from "./details.js";
 import { Cluster, Colours } from "./model.js";
 import { drawLargest, drawTotals, Waiting } from "./side.js";
@@ -49,7 +49,8 @@ function drawRow(key) {
     rows.delete(key);
     return;
   }
-  const made = drawNode(node, colours, search);
+  const made = drawNode(node, colours);
+  filterRow(made, node, search);
   rows.set(key, made);
   if (!old) return;
   const [reachable, focused] = [old.querySelector('[tabindex="0"]'), old.contains(document.activeElement)];
@@ -198,18 +199,15 @@ function listen() {
   });
   get("search").addEventListener("input", (event) => {
     search = event.target.value;
-    drawAll();
+    for (const [key, row] of rows) filterRow(row, cluster.nodes.get(key), search);
+    countMatches();
   });
   get("colours").addEventListener("change", (event) => {
     colours.choose(event.target.value);
-    drawAll();
+    drawRows([...cluster.nodes.keys()]);
+    drawLegend();
   });
   setInterval(() => waiting.draw(cluster.sections.waiting ?? [], cluster.sections.groups ?? []), 30000);
-}
-
-function drawAll() {
-  drawRows([...cluster.nodes.keys()]);
-  drawLegend();
 }
 
 // Events -----------------------------------------------------------------------------------------

@@ -5,25 +5,30 @@ import { element, plain, word } from "./words.js";
 
 const TOTAL = { whole: () => 1, shared: (card) => card.slices, drs: (card) => card.size };
 
-// A row for the node. Only the cards that the search is for are not dimmed.
-export function drawNode(node, colours, search) {
-  const found = new Set(matching(node, search));
+// A row for the node.
+export function drawNode(node, colours) {
   const row = element("div", "node");
   row.setAttribute("role", "row");
   row.dataset.key = nodeKey(node);
-  row.dataset.found = found.size;
-  row.hidden = found.size === 0 && search.trim() !== "";
   row.append(heading(node));
   const cards = element("div", "cards");
   cards.setAttribute("role", "presentation");
   node.cards.forEach((card, index) => {
     const block = drawCard(node, card, colours);
     block.dataset.index = index;
-    block.classList.toggle("dim", !found.has(card));
     cards.append(block);
   });
   row.append(cards);
   return row;
+}
+
+// Dims the cards of the row that the search is not for; a row of none but these is hidden.
+export function filterRow(row, node, search) {
+  const found = new Set(matching(node, search));
+  row.dataset.found = found.size;
+  row.hidden = found.size === 0 && search.trim() !== "";
+  const blocks = row.lastElementChild.children;
+  node.cards.forEach((card, index) => blocks[index].classList.toggle("dim", !found.has(card)));
 }
 
 function heading(node) {
