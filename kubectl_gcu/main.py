@@ -7,6 +7,7 @@ cannot be read; 4, the pod waits, or something is wrong.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -199,6 +200,7 @@ def _view(api: Api, options: Namespace, out: TextIO, _errors: TextIO) -> int:
     from kubectl_gcu.view.command import view  # noqa: PLC0415
 
     stop = threading.Event()
+    logging.getLogger().addHandler(logging.NullHandler())  # the page says what is lost
     with _ended_by_signals(stop):
         view(api, options, out, stop)
     return 0

@@ -54,7 +54,7 @@ def waiting(found: WaitingObjects) -> tuple[list[WaitingPod], list[WaitingGroup]
     """Pods in the order of their urgency, groups in that of their first pods."""
     serves_claims = has_class_of_driver(found.classes.values())
     pending = [pod for pod in found.pods if _is_pending(pod)]
-    shown = [each for each in sorted(pending, key=pods.urgency) if _asks_us(each, found)]
+    shown = [each for each in sorted(pending, key=_place_in_line) if _asks_us(each, found)]
     groups = _groups(shown, found)
     entries = [_entry(each, found, groups, serves_claims=serves_claims) for each in shown]
     named = [WaitingGroup(name, str(its)) for name, its in groups.items()]
@@ -63,6 +63,12 @@ def waiting(found: WaitingObjects) -> tuple[list[WaitingPod], list[WaitingGroup]
 
 def _is_pending(pod: Object) -> bool:
     return (pod.get("status") or {}).get("phase") == "Pending" and not pods.is_deleting(pod)
+
+
+def _place_in_line(pod: Object) -> tuple[int, str, str, str]:
+    """Of equally urgent pods, always the same one is first."""
+    metadata = pod["metadata"]
+    return (*pods.urgency(pod), str(metadata["namespace"]), str(metadata["name"]))
 
 
 def _asks_us(pod: Object, found: WaitingObjects) -> bool:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from controller.cache.pods import group_name
 from dra_driver.kube.api import Api
@@ -197,12 +197,17 @@ class LiveCluster:
         return any(each.missing for each in self._beside[1:])
 
 
+class OnBeat(Protocol):
+    """Called when the server is lost, and when it answers again."""
+
+    def __call__(self, *, is_back: bool) -> None: ...
+
+
 class Heartbeat(Background):
     """Asks the server for its version now and then: a watch alone does not notice a connection
     that broke without a word, as when a laptop slept. `problem` is why it does not answer."""
 
-    def __init__(self, api: Api, on_beat: Any, *, wait: Wait | None = None) -> None:
-        """`on_beat(is_back=…)` is called when the server is lost, and when it answers again."""
+    def __init__(self, api: Api, on_beat: OnBeat, *, wait: Wait | None = None) -> None:
         super().__init__("heartbeat", wait=wait)
         self._api = api
         self._on_beat = on_beat
