@@ -113,6 +113,10 @@ soak-controller: ## two hours of pods that come and go, on a real control plane 
 bench-%: ## run one measurement: a table, then JSON on the last line [ARGS='--fleet openb --nodes 15000']
 	@$(PY) -m bench.$* $(ARGS)
 
+.PHONY: picture
+picture: ## draw docs/images/view.png, the page of `kubectl gcu view`, of the cluster that `make demo` left (root)
+	@$(PY) -m tests.browser.picture
+
 .PHONY: lint
 lint: ## ruff, mypy --strict, import-linter: all of them, even if one fails
 	@$(PY) -m tests.tiers lint

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 import webbrowser
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -45,11 +47,18 @@ def view(api: Api, options: Namespace, out: TextIO, stop: threading.Event) -> No
         server.start()
         out.write(f"{server.address}\nThe address is good for one visit. Ctrl-C ends the page.\n")
         out.flush()
-        if not options.no_open:
+        if not options.no_open and _has_screen(os.environ):
             webbrowser.open(server.address)
         _watch_problems(cluster, publisher, stop)
         publisher.stop()
         server.stop()
+
+
+def _has_screen(environ: Mapping[str, str]) -> bool:
+    """Whether a browser has where to open. Without one Python would start one in the terminal, and
+    wait for its end."""
+    graphic = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    return not sys.platform.startswith("linux") or any(environ.get(name) for name in graphic)
 
 
 @contextmanager

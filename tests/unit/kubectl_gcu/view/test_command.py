@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import io
 import json
+import sys
 import threading
 import webbrowser
 from pathlib import Path
@@ -71,10 +72,15 @@ class Opened:
         return True
 
 
-@pytest.mark.parametrize("flags", [(), ("--no-open",)])
+@pytest.mark.parametrize(
+    ("flags", "display"), [((), ":0"), ((), ""), (("--no-open",), ":0")], ids=str
+)
 def test_it_serves_until_it_is_ended(
-    api: FakeApi, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...]
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...], display: str
 ) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    for name, value in (("DISPLAY", display), ("WAYLAND_DISPLAY", ""), ("BROWSER", "")):
+        monkeypatch.setenv(name, value)
     opened, out, stop = Opened(), io.StringIO(), threading.Event()
     monkeypatch.setattr(webbrowser, "open", opened)
     arguments = parser().parse_args(options(*flags))
@@ -101,5 +107,5 @@ def test_it_serves_until_it_is_ended(
         stop.set()
         program.join(_SECONDS)
     assert not program.is_alive()
-    assert opened.addresses == ([] if flags else [address])
+    assert opened.addresses == ([address] if display and not flags else [])
     connection.close()
