@@ -97,8 +97,8 @@ class Chromium:
         return str(found)
 
     def texts(self, selector: str) -> list[str]:
-        """That of all such elements."""
-        each = "each => each.innerText || each.getAttribute('aria-label')"
+        """Of each such element its label, or its text, also where it is not drawn yet."""
+        each = "each => each.ariaLabel ?? each.textContent"
         found: list[str] = self.run(
             f"[...document.querySelectorAll({json.dumps(selector)})].map({each})"
         )
