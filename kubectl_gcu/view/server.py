@@ -123,13 +123,15 @@ class _Handler(ConnectionHandler):
             if newest is None:
                 self.wfile.write(b":\n\n")
             else:
-                self._send_event(known, newest)
+                self.wfile.write(message(known, newest))
                 known = newest
 
-    def _send_event(self, known: Snapshot | None, newest: Snapshot) -> None:
-        name, data = (
-            ("snapshot", newest.data()) if known is None else ("changes", changes(known, newest))
-        )
-        if data:
-            text = json.dumps(data, separators=(",", ":"))
-            self.wfile.write(f"event: {name}\ndata: {text}\n\n".encode())
+
+def message(known: Snapshot | None, newest: Snapshot) -> bytes:
+    """The event that tells a browser which has `known` of `newest`; empty if they do not differ."""
+    name, data = (
+        ("snapshot", newest.data()) if known is None else ("changes", changes(known, newest))
+    )
+    if not data:
+        return b""
+    return f"event: {name}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n".encode()

@@ -154,8 +154,16 @@ def test_after_any_changes_it_has_the_data_of_inspect(followed: Followed, seed: 
     assert followed.shown() == followed.inspected()
 
 
+def test_a_change_that_is_not_shown_changes_no_node(followed: Followed) -> None:
+    """So that nothing is sent."""
+    before = [each.data for each in followed.live.entries()]
+    for pod in [*followed.objects[PODS].values()]:
+        followed.put(PODS, pod | {"metadata": pod["metadata"] | {"annotations": {"a": "b"}}})
+    after = [each.data for each in followed.live.entries()]
+    assert all(one is other for one, other in zip(before, after, strict=True))
+
+
 def test_a_node_that_has_not_changed_is_the_same_object(followed: Followed) -> None:
-    """So that nothing of it is sent."""
     before = {each.view.name: each.data for each in followed.live.entries()}
     claim = next(
         each for each in followed.objects[RESOURCE_CLAIMS].values() if each["status"]["allocation"]

@@ -12,7 +12,7 @@ import pytest
 
 from kubectl_gcu.view import page
 from kubectl_gcu.view.publisher import Publisher
-from kubectl_gcu.view.server import PageServer
+from kubectl_gcu.view.server import PageServer, message
 from kubectl_gcu.view.snapshot import Snapshot
 
 
@@ -128,6 +128,14 @@ def test_files_are_served_and_nothing_beside_them(site: Site) -> None:
     assert site.status("/", "POST", Cookie=cookie) == 501
 
 
+def test_an_event_is_one_line_of_data_and_nothing_is_sent_of_what_is_known() -> None:
+    one = Snapshot({"claims/a": {"name": "a\nb\u2028"}}, {"lost": ""})
+    name, data, *end = message(None, one).decode().split("\n")
+    assert (name, end) == ("event: snapshot", ["", ""])
+    assert json.loads(data.removeprefix("data: ")) == one.data()
+    assert message(one, one) == b""
+
+
 def _event(answer: http.client.HTTPResponse) -> tuple[str, Any]:
     name, data, end = (answer.readline().decode() for _ in range(3))
     assert (name[:7], data[:6], end) == ("event: ", "data: ", "\n")
@@ -139,7 +147,6 @@ def test_events_are_everything_once_and_then_what_has_changed(site: Site) -> Non
         assert answer.headers["Content-Type"] == "text/event-stream"
         site.publisher.publish()
         assert _event(answer) == ("snapshot", {"nodes": [{"name": "a"}], "lost": ""})
-        site.publisher.publish()  # nothing has changed, and nothing is sent
         site.nodes["claims/b"] = {"name": "b"}
         site.publisher.publish()
         assert _event(answer) == ("changes", {"nodes": [{"name": "b"}]})
