@@ -45,7 +45,7 @@ class Chromium:
         of_test = (f"--user-data-dir={profile}", f"--accept-lang={language}")
         pipes = f'exec "$@" 3<&{to_browser} 4>&{from_browser}'
         self._process = subprocess.Popen(
-            ["sh", "-c", pipes, "sh", "chromium", *_FLAGS, *of_test],
+            ["bash", "-c", pipes, "bash", "chromium", *_FLAGS, *of_test],
             pass_fds=(to_browser, from_browser),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

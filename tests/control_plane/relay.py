@@ -20,10 +20,11 @@ class Relay:
         """Writes `copy`, a kubeconfig that leads through the relay."""
         config = yaml.safe_load(kubeconfig.read_text())
         cluster = config["clusters"][0]["cluster"]
-        host, _, port = cluster["server"].removeprefix("https://").rpartition(":")
+        scheme, _, address = cluster["server"].partition("://")
+        host, _, port = address.rpartition(":")
         self._target = (host, int(port))
         self._listener = socket.create_server(("127.0.0.1", 0))
-        cluster["server"] = f"https://127.0.0.1:{self._listener.getsockname()[1]}"
+        cluster["server"] = f"{scheme}://127.0.0.1:{self._listener.getsockname()[1]}"
         cluster["tls-server-name"] = host
         copy.write_text(yaml.safe_dump(config))
         self._open: set[socket.socket] = set()
