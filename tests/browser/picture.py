@@ -24,7 +24,7 @@ from tests.cluster.packages import BROWSER, install_missing
 from tests.cluster.waiting import PATIENCE, wait_until
 
 PICTURE: Final = Path(__file__).parents[2] / "docs" / "images" / "view.png"
-_WIDTH: Final = 1200
+_WIDTH: Final = 1280
 _MOST_BYTES: Final = 200 * 1024
 _TWO_FRAMES: Final = "new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))"
 
