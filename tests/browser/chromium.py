@@ -104,10 +104,13 @@ class Chromium:
         )
         return found
 
-    def wait(self, script: str, timeout: float = PATIENCE) -> Any:
-        """The value of the expression, once it is true."""
-        return wait_until(
-            lambda: self.run(script), timeout, script, seen=lambda: str(self.text("body"))[:2000]
+    def wait(self, script: str, timeout: float = PATIENCE) -> None:
+        """Return once the expression is true."""
+        wait_until(
+            lambda: bool(self.run(f"Boolean({script})")),
+            timeout,
+            script,
+            seen=lambda: self.text("body")[:2000],
         )
 
     def press(self, key: str, text: str = "") -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from dra_driver.version import VERSION
+from kubectl_gcu.view import page
 from tests.release.wheels import wheels
 from tests.release.zipapp import PROGRAM, write_zipapp
 
@@ -19,6 +21,10 @@ _PYTHON = "/usr/bin/python3"
 def test_the_program_runs_without_the_virtual_environment(tmp_path: Path) -> None:
     program = tmp_path / PROGRAM
     write_zipapp(wheels(tmp_path), program, 1_700_000_000)
+
+    with zipfile.ZipFile(program) as archive:
+        names = set(archive.namelist())
+    assert {f"kubectl_gcu/view/static/{name}" for name in page.FILES} <= names
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [_PYTHON, "-I", str(program), *arguments]

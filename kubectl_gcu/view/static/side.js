@@ -79,9 +79,13 @@ export class Waiting {
   #group(group, pods) {
     const made = element("section", "group");
     const head = element("h3");
-    head.append(element("span", "", `${word("group")} ${group.name}`));
+    const button = element("button", "", `${word("group")} ${group.name}`);
+    button.type = "button";
     const list = element("ul");
     list.append(...pods.map((pod) => this.#pod(pod)));
+    // What its most urgent pod waits for, the group waits for.
+    button.addEventListener("click", () => list.querySelector("button")?.click());
+    head.append(button);
     made.append(head, english(element("p", "muted", group.progress)), list);
     return made;
   }
