@@ -23,8 +23,8 @@ from tests.cluster.teardown import sweep, tear_down
 from tests.cluster.versions import (
     REAL,
     RELEASES,
-    SCHEDULER_PARTS,
     SCHEDULER_THAT_FORGETS,
+    UPSTREAM_PARTS,
     chosen_kubernetes,
 )
 
@@ -89,7 +89,7 @@ def _shell(options: argparse.Namespace, report: _Progress) -> int:
 def _build(options: argparse.Namespace, report: _Progress) -> int:
     for version in REAL if options.all else (options.kubernetes,):
         report(f"programs of Kubernetes {version}: {build_all(version, report)}")
-    report(f"parts of kube-scheduler alone: {build(SCHEDULER_PARTS, report)}")
+    report(f"parts of Kubernetes alone: {build(UPSTREAM_PARTS, report)}")
     if options.all:
         report(f"one more kube-scheduler: {build(SCHEDULER_THAT_FORGETS, report)}")
     return 0

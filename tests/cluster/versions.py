@@ -246,8 +246,12 @@ SCHEDULER_THAT_FORGETS = Program("kube-scheduler", "1.36.1", (".",), _flags("1.3
 
 DRA_ALLOCATOR = "dra-allocator"
 FILTER_PLUGINS = "filter-plugins"
-SCHEDULER_PARTS = Program(
-    "kube-scheduler-parts", "1.37.2", (".",), aliases=(DRA_ALLOCATOR, FILTER_PLUGINS)
+DEVICE_METADATA = "device-metadata"
+UPSTREAM_PARTS = Program(
+    "upstream-parts",
+    "1.37.2",
+    (".",),
+    aliases=(DRA_ALLOCATOR, FILTER_PLUGINS, DEVICE_METADATA),
 )
-"""Parts of the newest kube-scheduler alone: what its allocator takes of a node, and which nodes its
-filters refuse."""
+"""Parts of the newest Kubernetes alone: what kube-scheduler's allocator takes of a node, which nodes
+its filters refuse, and the reader of device metadata."""

@@ -1,5 +1,5 @@
-// Parts of kube-scheduler alone, by the name that this program is called by: each reads one case a
-// line as JSON, and writes its answer as one line.
+// Parts of Kubernetes alone, by the name that this program is called by: each reads one case a line
+// as JSON, and writes its answer as one line. The reader of device metadata reads one file.
 package main
 
 import (
@@ -12,6 +12,9 @@ import (
 var parts = map[string]func() error{
 	"dra-allocator":  func() error { return answerAll(solve) },
 	"filter-plugins": func() error { return answerAll(filter) },
+	"device-metadata": func() error {
+		return readMetadata(os.Stdin, json.NewEncoder(os.Stdout))
+	},
 }
 
 func answerAll[Question, Answer any](answer func(Question) Answer) error {

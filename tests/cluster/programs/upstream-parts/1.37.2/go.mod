@@ -1,4 +1,4 @@
-module gcu-dra-driver.test/kube-scheduler-parts
+module gcu-dra-driver.test/upstream-parts
 
 go 1.26.0
 
