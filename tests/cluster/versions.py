@@ -253,5 +253,5 @@ UPSTREAM_PARTS = Program(
     (".",),
     aliases=(DRA_ALLOCATOR, FILTER_PLUGINS, DEVICE_METADATA),
 )
-"""Parts of the newest Kubernetes alone: what kube-scheduler's allocator takes of a node, which nodes
-its filters refuse, and the reader of device metadata."""
+"""Parts of the newest Kubernetes alone: what kube-scheduler's allocator takes of a node, which
+nodes its filters refuse, and the reader of device metadata."""
