@@ -8,7 +8,7 @@ from typing import Final
 
 from controller.allocator.taints import with_selector
 from controller.write.volumes import read_volumes
-from dra_driver.kube.api import Api
+from dra_driver.kube.api import Api, ServerVersion
 from dra_driver.kube.errors import Forbidden, NotFound
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
@@ -94,14 +94,18 @@ def taint_rules(api: Api) -> tuple[tuple[Object, ...], str]:
         except NotFound:
             continue
         except Forbidden:  # the answer for a kind that the server does not have, too
-            version = api.server_version()
-            if (version.major, version.minor) < _TAINT_RULES_ON:
-                return (), ""
-            return (), (
-                f"you may not list {resource.plural} in the whole cluster: devices that one of "
-                "them taints count as free"
-            )
+            return (), rules_unread(api.server_version())
         if resource is DEVICE_TAINT_RULES_V1BETA2:
             rules = tuple(map(with_selector, rules))
         return tuple(rules), ""
     return (), ""
+
+
+def rules_unread(version: ServerVersion) -> str:
+    """That the user may not list DeviceTaintRules; empty for a version that has them off."""
+    if (version.major, version.minor) < _TAINT_RULES_ON:
+        return ""
+    return (
+        f"you may not list {DEVICE_TAINT_RULES.plural} in the whole cluster: devices that one of "
+        "them taints count as free"
+    )

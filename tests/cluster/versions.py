@@ -244,14 +244,14 @@ def _flags(version: str) -> str:
 SCHEDULER_THAT_FORGETS = Program("kube-scheduler", "1.36.1", (".",), _flags("1.36.1"))
 """It allocates a card in two modes (kubernetes#139034): a test shows it, on a newer server."""
 
+DEVICE_METADATA = "device-metadata"
 DRA_ALLOCATOR = "dra-allocator"
 FILTER_PLUGINS = "filter-plugins"
-DEVICE_METADATA = "device-metadata"
-UPSTREAM_PARTS = Program(
-    "upstream-parts",
+PARTS = Program(
+    "kubernetes-parts",
     "1.37.2",
     (".",),
-    aliases=(DRA_ALLOCATOR, FILTER_PLUGINS, DEVICE_METADATA),
+    aliases=(DEVICE_METADATA, DRA_ALLOCATOR, FILTER_PLUGINS),
 )
-"""Parts of the newest Kubernetes alone: what kube-scheduler's allocator takes of a node, which
-nodes its filters refuse, and the reader of device metadata."""
+"""Parts of the newest Kubernetes alone: what its allocator takes of a node, which nodes the filters
+of kube-scheduler refuse, and what a container reads of device metadata."""

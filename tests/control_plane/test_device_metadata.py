@@ -12,14 +12,14 @@ import pytest
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import GcuError
 from tests.cluster.build import Report, build
-from tests.cluster.versions import DEVICE_METADATA, UPSTREAM_PARTS
+from tests.cluster.versions import DEVICE_METADATA, PARTS
 from tests.unit.node.cdi.device_metadata import ASKED, mounted, of_template
 from tests.unit.node.world import World, claim, result
 
 
 @pytest.fixture(scope="session")
 def reader(cluster_report: Report) -> Path:
-    return build(UPSTREAM_PARTS, cluster_report) / DEVICE_METADATA
+    return build(PARTS, cluster_report) / DEVICE_METADATA
 
 
 @pytest.mark.parametrize("pod_claim", ["", "cards"], ids=["claim", "template"])

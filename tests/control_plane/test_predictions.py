@@ -24,7 +24,7 @@ from dra_driver.kube.resources import DEVICE_CLASSES, NAMESPACES, NODES, PODS
 from dra_driver.model.claims.claim import Object
 from dra_driver.selector.selector import Selectors
 from tests.cluster.build import Report, build
-from tests.cluster.versions import FILTER_PLUGINS, UPSTREAM_PARTS
+from tests.cluster.versions import FILTER_PLUGINS, PARTS
 from tests.control_plane.predicted_cases import Case, case
 from tests.seed import Sample, told
 
@@ -38,7 +38,7 @@ Verdicts = dict[str, str]
 @pytest.fixture(scope="session")
 def filters(cluster_report: Report) -> Path:
     """kube-scheduler's filters as a program."""
-    return build(UPSTREAM_PARTS, cluster_report) / FILTER_PLUGINS
+    return build(PARTS, cluster_report) / FILTER_PLUGINS
 
 
 @pytest.mark.parametrize("seeds", CASES.blocks(_BLOCK))

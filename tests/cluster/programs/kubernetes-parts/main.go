@@ -1,5 +1,5 @@
-// Parts of Kubernetes alone, by the name that this program is called by: each reads one case a line
-// as JSON, and writes its answer as one line. The reader of device metadata reads one file.
+// Parts of Kubernetes alone, by the name that this program is called by. Those of kube-scheduler read
+// one case a line as JSON, and write the answer as one line.
 package main
 
 import (
@@ -10,11 +10,9 @@ import (
 )
 
 var parts = map[string]func() error{
-	"dra-allocator":  func() error { return answerAll(solve) },
-	"filter-plugins": func() error { return answerAll(filter) },
-	"device-metadata": func() error {
-		return readMetadata(os.Stdin, json.NewEncoder(os.Stdout))
-	},
+	"device-metadata": readMetadata,
+	"dra-allocator":   func() error { return answerAll(solve) },
+	"filter-plugins":  func() error { return answerAll(filter) },
 }
 
 func answerAll[Question, Answer any](answer func(Question) Answer) error {

@@ -1,4 +1,4 @@
-module gcu-dra-driver.test/upstream-parts
+module gcu-dra-driver.test/kubernetes-parts
 
 go 1.26.0
 
