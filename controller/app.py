@@ -20,6 +20,7 @@ from controller.allocator.packing.policy import Policy, SchedulerPolicy
 from controller.cache.cache import OTHER_SLICES, WATCHED, ClusterCache
 from controller.cache.published_kinds import PublishedKinds
 from controller.filter.node_filter import NodeFilter
+from controller.filter.predictions import Predictions
 from controller.housekeeping import Housekeeping
 from controller.informers.decoders import decoders
 from controller.informers.optional_watch import OptionalReflector
@@ -31,7 +32,7 @@ from controller.nominate.metrics import NominationMetrics
 from controller.nominate.names_stopped import report_names_stopped
 from controller.nominate.nominator import Nominator
 from controller.own_pod import OwnPod
-from controller.placer.placer import Placer
+from controller.placer.trials import TrialPlacer
 from controller.queue.backoff import KeyBackoff
 from controller.queue.event_queue import EventQueue, ResourceEventHandler
 from controller.queue.fair_queue import Namespaces, StepLimiter
@@ -122,7 +123,8 @@ def new_worker(
     state = cache.state()
     packing = SchedulerPolicy if by_scheduler else Policy
     policy = packing(settings.pack_nodes, settings.pack_cards)
-    node_filter = NodeFilter(cache, state.numbers, selectors.allowance)
+    predictions = Predictions(cache, unconsidered=settings.plugins_left_out)
+    node_filter = NodeFilter(cache, state.numbers, selectors.allowance, predictions)
     guard = StarvationGuard(state, patience=settings.fairness_patience, policy=policy)
     queue = SchedulingQueue(
         cache,
@@ -137,14 +139,16 @@ def new_worker(
     writer = ClaimWriter(api, fence, Writer(api, fence, api.server_version))
     dispatcher = WriteDispatcher(pool, writer, events.put, limit=settings.writes_in_flight)
     context = Context(settings, cache, dispatcher, queue, reporter, clock)
-    placer = Placer(
+    placer = TrialPlacer(
         cache,
         node_filter,
         policy,
         schedulers=settings.served_schedulers,
         ignored_fields=settings.ignored_fields,
+        clock=clock,
+        registry=registry,
     )
-    line = WaitingLine(context, guard)
+    line = WaitingLine(context, guard, placer)
     nominator = (
         Nominator(
             context,
@@ -175,6 +179,7 @@ def new_worker(
         fence=fence,
         steps=steps,
         faults=faults,
+        trials=placer,
         pod_starts=PodStartRecorder(cache, reporter, now, of_scheduler=by_scheduler),
         draw=draw,
     )

@@ -25,6 +25,7 @@ from dra_driver.kube.events import EventType, Note
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
+    NAMESPACES,
     NODES,
     POD_GROUPS,
     PODS,
@@ -158,6 +159,7 @@ class World:
             (RESOURCE_SLICES, slices),
             (DEVICE_TAINT_RULES, []),
             (DEVICE_CLASSES, [*CLASSES.values(), OTHER_CLASS]),
+            (NAMESPACES, [{"metadata": {"name": "default", "labels": {"team": "x"}}}]),
             (NODES, [node("a"), node("b")]),
             (RESOURCE_CLAIM_TEMPLATES, []),
             (RESOURCE_CLAIMS, []),
@@ -209,10 +211,11 @@ class World:
         seen: ReadOnlyObject = self._decoders[resource].decode(encode(obj))
         return seen
 
-    def metric(self, name: str) -> float:
-        found = self._registry.get_sample_value(name)
-        assert found is not None
-        return found
+    def metric(self, name: str, labels: dict[str, str] | None = None) -> float:
+        """0 for labels with which nothing was counted."""
+        found = self._registry.get_sample_value(name, labels)
+        assert labels or found is not None
+        return found or 0.0
 
     def claim(self, name: str) -> Object:
         return self.api.live[RESOURCE_CLAIMS, name]
@@ -241,7 +244,10 @@ def node(name: str) -> Object:
     return {
         "metadata": {"name": name},
         "spec": {},
-        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+        "status": {
+            "allocatable": {"pods": "110"},
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
     }
 
 
