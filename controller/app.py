@@ -149,6 +149,7 @@ def new_worker(
         Nominator(
             context,
             placer,
+            node_filter,
             line,
             NominationMetrics(registry),
             on_names_stopped=on_names_stopped,

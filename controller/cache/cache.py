@@ -329,6 +329,10 @@ class ClusterCache:
         """The nodes that have cpu, memory and a pod slot left for the pod."""
         return self._counts.resources.nodes_with_capacity(pod)
 
+    def allocated_share(self, nodes: NodeSet) -> int:
+        """How much cpu and memory of these nodes is requested, in percent."""
+        return self._counts.resources.allocated_share(nodes)
+
     def claims_of(self, pod: Object) -> dict[str, Object] | None:
         """The pod's claims by their names in the pod; None while one is missing, being deleted
         or another pod's."""

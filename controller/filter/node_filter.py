@@ -117,6 +117,14 @@ class NodeFilter:
             matching |= reduce(and_, sets) if sets else 0  # a term without requirements: no node
         return matching
 
+    def domains(self, key: str) -> dict[str, NodeSet]:
+        """The nodes by their values of the label; nodes without it are in none."""
+        self._forget_outdated()
+        groups = self._label_groups("matchExpressions", key)
+        return {
+            value: nodes << first for value, (first, nodes) in groups.items() if value is not None
+        }
+
     def _filter(self, pod: Object) -> _AllowedNodes:
         self._forget_outdated()
         constraints = nodes.digest(nodes.demand(pod))
@@ -141,14 +149,18 @@ class NodeFilter:
         return _AllowedNodes(self._numbers.set_of(feasible), reasons)
 
     def _with_requirement(self, part: str, requirement: Mapping[str, Any]) -> NodeSet:
-        groups = self._groups.get((part, requirement["key"]))
-        if groups is None:
-            groups = self._groups[part, requirement["key"]] = self._group(part, requirement["key"])
+        groups = self._label_groups(part, requirement["key"])
         if requirement["operator"] == "In":
             values = [each for each in requirement.get("values") or () if each in groups]
         else:
             values = [each for each in groups if nodes.requirement_holds(requirement, each)]
         return reduce(or_, (groups[value][1] << groups[value][0] for value in values), 0)
+
+    def _label_groups(self, part: str, key: str) -> _Groups:
+        groups = self._groups.get((part, key))
+        if groups is None:
+            groups = self._groups[part, key] = self._group(part, key)
+        return groups
 
     def _group(self, part: str, key: str) -> _Groups:
         numbers: defaultdict[str | None, list[int]] = defaultdict(list)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, cast
 
 from prometheus_client import CollectorRegistry
@@ -116,7 +117,9 @@ class World:
         allocator: str = ALLOCATOR_CONTROLLER,
         scheduler_names: str = "",
         draw: Callable[[], float] = lambda: 0.0,
+        settings: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
+        """`settings` are others than `SETTINGS`."""
         self.time = 1000.0
         self.check_seconds = 0.0  # seconds that pass with each check of a decision's allowance
         self.api = api or FakeApi()
@@ -136,6 +139,7 @@ class World:
                     "allocator": allocator,
                     "scheduler_names": scheduler_names,
                 }
+                | dict(settings)
             ),
             cast("Api", self.api),
             self._registry,
