@@ -80,6 +80,8 @@ class GroupSearch:
         """`near` are labels of nodes, the nearest first: members share their values, if they
         can."""
         self.outcome: GroupPlaced | GroupUnplaced | None = None
+        self.touched: NodeSet = 0
+        """Nodes on which members counted as placed for a while."""
         self._request = request
         self._cluster = cluster
         self._placer = placer
@@ -101,6 +103,7 @@ class GroupSearch:
 
     def undo(self) -> None:
         """Count no member as placed."""
+        self.touched |= self._trial.used
         self._trial.undo()
         self._full.clear()
 

@@ -36,6 +36,7 @@ from dra_driver.model.claims.packing import Packing
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.selector.allowance import AllowanceSpent
 
+_UNSCHEDULABLE: Final = "unschedulable"
 _AGAIN_WITHIN: Final = 30.0
 """Seconds that kube-scheduler has to follow names that were written again: it says nothing of the
 attempts in between, if it would say the same."""
@@ -43,12 +44,12 @@ attempts in between, if it would say the same."""
 
 @dataclass(slots=True)
 class _Search:
-    """A search that goes on in the next step, for the group as it was. `free` members need no
-    node."""
+    """A search that may go on in the next step, for the group as it was. So many pods were
+    `unschedulable` when it began."""
 
     group: PodGroup
     search: GroupSearch
-    free: Sequence[Object]
+    unschedulable: int
 
 
 class GroupNominator:
@@ -205,7 +206,7 @@ class GroupNominator:
         self._since.pop(group.name, None)
         known = self._searches.pop(group.name, None)
         if known is not None and known.group != group:
-            known.search.undo()
+            self._end_search(known)
             known = None
         found = known or self._begin(group, waiting)
         if found is None:
@@ -214,14 +215,16 @@ class GroupNominator:
         try:
             has_ended = found.search.advance()
         except AllowanceSpent:
-            found.search.undo()
+            self._end_search(found)
             raise
         outcome = found.search.outcome
         if not has_ended:
             self._searches[group.name] = found
             self._context.queue.add(first, self._context.clock())
-        elif isinstance(outcome, GroupPlaced):
-            self._name(group, waiting, found)
+            return
+        self._wake_others(found)
+        if isinstance(outcome, GroupPlaced):
+            self._name(group, waiting, found.search)
         elif isinstance(outcome, GroupUnplaced):
             self._keep_waiting(group, waiting, outcome)
 
@@ -231,17 +234,18 @@ class GroupNominator:
         rest = [pod for pod in waiting if not self._is_pending(pod)]
         members = [self._read(group, waiting, pod) for pod in rest]
         asked = [each for each in members if each is not None and _lacks_devices(each)]
-        free = [each.pod for each in members if each is not None and not _lacks_devices(each)]
+        free = len(rest) - len(asked)  # need no node
         if None in members:
             return None
         if not asked:
-            self._lift(group, waiting, {})
+            if any(map(pods.has_our_gate, waiting)):
+                self._lift(group, waiting, {})
             return None
         if not self._named.nominations.admit(pods.key_of(waiting[0])):
             return None
         request = GroupRequest(
             asked,
-            quorum=group.quorum(group.counts[Member.BOUND] + len(pending) + len(free)),
+            quorum=group.quorum(group.counts[Member.BOUND] + len(pending) + free),
             beside=self._beside(group, pending),
             topology_key=group.topology_key,
             is_spread=self._is_spread(group, asked[0]),
@@ -249,7 +253,8 @@ class GroupNominator:
         )
         near = self._context.settings.group_labels
         cache = self._context.cache
-        return _Search(group, GroupSearch(request, cache, self._placer, self._nodes, near), free)
+        search = GroupSearch(request, cache, self._placer, self._nodes, near)
+        return _Search(group, search, self._context.queue.entries(_UNSCHEDULABLE))
 
     def _read(self, group: PodGroup, waiting: Sequence[Object], pod: Object) -> PodClaims | None:
         """What the member asks for. None if the group waits until that is known, or for a person:
@@ -290,11 +295,11 @@ class GroupNominator:
         reserved = self._line.reserved_against(pod)
         return self._context.cache.state().numbers.set_of(reserved.keys())
 
-    def _name(self, group: PodGroup, waiting: Sequence[Object], found: _Search) -> None:
+    def _name(self, group: PodGroup, waiting: Sequence[Object], found: GroupSearch) -> None:
         """All members that have a node get its name."""
         is_again = all(map(is_judged, waiting))
         nodes: dict[Key, str] = {}
-        for each in found.search.keep():
+        for each in found.keep():
             nodes[pods.key_of(each.pod)] = each.node
             self._named.add(each.pod, each.node, each.claims)
         now = self._context.clock()
@@ -323,8 +328,12 @@ class GroupNominator:
 
     def _go_on(self, begun: GroupNaming) -> None:
         begun.go_on(self._context, self._named.followed.hint)
-        if begun.is_done:
-            del self._namings[begun.group]
+        if not begun.is_done:
+            return
+        del self._namings[begun.group]
+        first = self._context.cache.groups.first_waiting(begun.group)
+        if first is not None:  # another member may have come meanwhile
+            self._context.queue.add(first, self._context.clock())
 
     def _keep_waiting(
         self, group: PodGroup, waiting: Sequence[Object], unplaced: GroupUnplaced
@@ -391,7 +400,18 @@ class GroupNominator:
 
     def _drop_search(self, name: Name) -> None:
         if (known := self._searches.pop(name, None)) is not None:
-            known.search.undo()
+            self._end_search(known)
+
+    def _end_search(self, found: _Search) -> None:
+        found.search.undo()
+        self._wake_others(found)
+
+    def _wake_others(self, found: _Search) -> None:
+        """Pods that were decided between two steps of the search found members there, which count
+        no longer."""
+        queue, numbers = self._context.queue, self._context.cache.state().numbers
+        if found.search.touched and queue.entries(_UNSCHEDULABLE) > found.unschedulable:
+            queue.on_nodes_changed(tuple(numbers.names(found.search.touched)))
 
 
 def _lacks_devices(asked: PodClaims) -> bool:

@@ -298,6 +298,21 @@ def test_a_later_member_is_named_near_the_others() -> None:
     assert not world.gated("r")
 
 
+def test_a_member_that_comes_while_others_are_named_is_named_after_them() -> None:
+    """Its gate holds all of them back."""
+    world = Cluster({"a": 2})
+    world.put(POD_GROUPS, group("g"))
+    world.pool.is_paused = True
+    world.join("g", "p")
+    world.run_until_idle()
+    world.join("g", "q")
+    world.run_until_idle()
+    world.pool.resume()
+    world.run_until_idle()
+    assert world.named("p", "q") == ["a", "a"]
+    assert not world.gated("p", "q")
+
+
 def test_the_next_leader_finishes_what_was_begun() -> None:
     """The first one named two members and lifted one gate."""
     world = Cluster({"a": 2, "b": 1})
