@@ -175,8 +175,7 @@ class GroupSearch:
             tries.append((scope, tried, self._cluster.allocated_share(scope.nodes)))
             self.undo()
         if not tries:
-            nowhere = _Scope(0, f"{key}, a label that no node has" if not scopes else key)
-            return nowhere, _Tried(0, 0, self._order, f"no node has the label {key}", fits=False)
+            return _Scope(0), _Tried(0, 0, self._order, f"no node has the label {key}", fits=False)
         most = max(tried.placed for _, tried, _ in tries) or 1
         best, tried, _ = max(
             tries,
