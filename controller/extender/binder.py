@@ -11,7 +11,7 @@ from typing import Final
 from controller.allocator.packing.policy import Policy
 from controller.cache import pods
 from controller.cache.keys import uid_of
-from controller.extender.cache import ExtenderCache
+from controller.extender.annotated_cluster import AnnotatedCluster
 from controller.extender.decide import place
 from controller.extender.gcushare.annotations import describe
 from controller.extender.limit_request import concerns_us, parse_limits
@@ -41,13 +41,13 @@ class _UncertainBind:
 
 
 class Binder:
-    """`cache` is used under `lock`. Calls to `api` are made without it. `clock` is monotonic
+    """`cluster` is used under `lock`. Calls to `api` are made without it. `clock` is monotonic
     seconds, `now_ns` Unix time."""
 
     def __init__(
         self,
         api: ObjectApi,
-        cache: ExtenderCache,
+        cluster: AnnotatedCluster,
         lock: threading.Lock,
         policy: Policy,
         *,
@@ -55,7 +55,7 @@ class Binder:
         now_ns: Callable[[], int],
     ) -> None:
         self._api = api
-        self._cache = cache
+        self._cluster = cluster
         self._lock = lock
         self._policy = policy
         self._clock = clock
@@ -91,7 +91,7 @@ class Binder:
             self._uncertain = {
                 uid: uncertain
                 for uid, uncertain in self._uncertain.items()
-                if self._cache.is_assumed(uid)
+                if self._cluster.is_assumed(uid)
             }
             uncertain_binds = list(self._uncertain.values())
         for uncertain in uncertain_binds:
@@ -117,14 +117,14 @@ class Binder:
         if request is None:
             return _UncertainBind(call, {}, due)
         with self._lock:
-            earlier = self._uncertain.get(call.uid) if self._cache.is_assumed(call.uid) else None
+            earlier = self._uncertain.get(call.uid) if self._cluster.is_assumed(call.uid) else None
             if earlier is not None:
                 _check_same_node(earlier, call)
                 uncertain = replace(earlier, due=due, is_repeated=True)
             else:
-                bound_pod = place(self._cache, self._policy, pod, request, call.node)
-                self._cache.assume(bound_pod)
-                notes = describe(bound_pod, self._cache.cards(call.node), self._now_ns())
+                bound_pod = place(self._cluster, self._policy, pod, request, call.node)
+                self._cluster.assume(bound_pod)
+                notes = describe(bound_pod, self._cluster.cards(call.node), self._now_ns())
                 uncertain = _UncertainBind(call, notes, due)
             self._uncertain[call.uid] = uncertain
         return uncertain
@@ -146,14 +146,14 @@ class Binder:
         uid = uncertain.call.uid
         with self._lock:
             if pod is None or uid_of(pod) != uid:
-                if self._cache.is_assumed(uid):
-                    self._cache.drop_pod(uid)
+                if self._cluster.is_assumed(uid):
+                    self._cluster.drop_pod(uid)
             elif pods.node_name(pod):
-                self._cache.learn_pod(pod)
+                self._cluster.learn_pod(pod)
             elif self._uncertain.get(uid) is not uncertain:
                 return  # another call binds the pod
             elif not uncertain.is_repeated or uncertain.due <= self._clock():
-                self._cache.forget(uid)
+                self._cluster.forget(uid)
 
 
 def _check_same_node(earlier: _UncertainBind, call: BindArgs) -> None:

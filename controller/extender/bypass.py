@@ -10,7 +10,7 @@ import logging
 import threading
 from typing import Final
 
-from controller.extender.cache import ExtenderCache
+from controller.extender.annotated_cluster import AnnotatedCluster
 from controller.own_pod import OwnPod
 from dra_driver.kube.events import EventType, Recorder
 
@@ -28,9 +28,9 @@ class BypassReporter:
     controller's pod."""
 
     def __init__(
-        self, cache: ExtenderCache, lock: threading.Lock, recorder: Recorder, own_pod: OwnPod
+        self, cluster: AnnotatedCluster, lock: threading.Lock, recorder: Recorder, own_pod: OwnPod
     ) -> None:
-        self._cache = cache
+        self._cluster = cluster
         self._lock = lock
         self._recorder = recorder
         self._own_pod = own_pod
@@ -40,12 +40,12 @@ class BypassReporter:
     def count(self) -> int:
         """The pods that run or start now and were placed by somebody else."""
         with self._lock:
-            return len(self._cache.placed_by_others())
+            return len(self._cluster.placed_by_others())
 
     def check(self) -> None:
         """Report pods that are new. While this replica leads, periodically."""
         with self._lock:
-            names = self._cache.placed_by_others()
+            names = self._cluster.placed_by_others()
         new = sorted(names[uid] for uid in names.keys() - self._reported)
         self._reported = set(names)
         if new:

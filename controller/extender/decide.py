@@ -11,7 +11,7 @@ from controller.allocator.nodes.node_set import NodeSet
 from controller.allocator.packing.policy import Policy
 from controller.cache import pods
 from controller.cache.keys import uid_of
-from controller.extender.cache import ExtenderCache
+from controller.extender.annotated_cluster import AnnotatedCluster
 from controller.extender.claim_for_limits import claims_of
 from controller.extender.limit_request import LimitRequest, parse_limits
 from controller.extender.node_allocations import BoundPod
@@ -51,7 +51,7 @@ class OfferedNodes:
 
 
 def filter_nodes(
-    cache: ExtenderCache, policy: Policy, pod: Object, nodes: Sequence[str]
+    cluster: AnnotatedCluster, policy: Policy, pod: Object, nodes: Sequence[str]
 ) -> Filtered:
     """Which of `nodes` can give the pod all that it requests; both parts are in the order of
     `nodes`."""
@@ -62,18 +62,18 @@ def filter_nodes(
         asked = claims_of(pod, request)
     except Refused as error:
         return Filtered((), dict.fromkeys(nodes, str(error)))
-    with cache.without(uid_of(pod)):
-        offered = cache.state().numbers.set_of(nodes)
-        placer = Placer(cache, OfferedNodes(offered), policy)
+    with cluster.without(uid_of(pod)):
+        offered = cluster.state().numbers.set_of(nodes)
+        placer = Placer(cluster, OfferedNodes(offered), policy)
         others = offered & ~placer.serving(asked)
-        unfit = _reasons(cache, placer, asked, request, others) if others else {}
+        unfit = _reasons(cluster, placer, asked, request, others) if others else {}
     return Filtered(
         tuple(node for node in nodes if node not in unfit),
         {node: unfit[node] for node in nodes if node in unfit},
     )
 
 
-def fits(cache: ExtenderCache, policy: Policy, pod: Object, nodes: Collection[str]) -> bool:
+def fits(cluster: AnnotatedCluster, policy: Policy, pod: Object, nodes: Collection[str]) -> bool:
     """Whether any of `nodes` can give the pod all that it requests."""
     try:
         asked = _asked(pod)
@@ -81,11 +81,11 @@ def fits(cache: ExtenderCache, policy: Policy, pod: Object, nodes: Collection[st
         return False
     if asked is None:
         return bool(nodes)
-    return bool(_placer(cache, policy, nodes).serving(asked))
+    return bool(_placer(cluster, policy, nodes).serving(asked))
 
 
 def prioritize(
-    cache: ExtenderCache, policy: Policy, pod: Object, nodes: Sequence[str]
+    cluster: AnnotatedCluster, policy: Policy, pod: Object, nodes: Sequence[str]
 ) -> Mapping[str, int]:
     """A score from 0 to 10 for each of `nodes`; the best one has 10, the next one 9, …"""
     try:
@@ -94,24 +94,24 @@ def prioritize(
         asked = None
     if asked is None:
         return dict.fromkeys(nodes, 0)
-    with cache.without(uid_of(pod)):
-        best = _placer(cache, policy, nodes).rank(asked)
+    with cluster.without(uid_of(pod)):
+        best = _placer(cluster, policy, nodes).rank(asked)
     scores = {node: max(0, _HIGHEST - place) for place, node in enumerate(best)}
     return {node: scores.get(node, 0) for node in nodes}
 
 
 def place(
-    cache: ExtenderCache, policy: Policy, pod: Object, request: LimitRequest, node: str
+    cluster: AnnotatedCluster, policy: Policy, pod: Object, request: LimitRequest, node: str
 ) -> BoundPod:
     """The pod with the cards that it gets on `node`. Raises Refused with the reason where the node
     cannot serve it."""
     asked = claims_of(pod, request)
-    with cache.without(uid_of(pod)):
-        placer = _placer(cache, policy, [node])
+    with cluster.without(uid_of(pod)):
+        placer = _placer(cluster, policy, [node])
         outcome = placer.place(asked)
         if isinstance(outcome, Unplaced):
-            its = cache.state().numbers.bit(node)
-            reasons = _reasons(cache, placer, asked, request, its)
+            its = cluster.state().numbers.bit(node)
+            reasons = _reasons(cluster, placer, asked, request, its)
             raise Refused(f"node {node}: {reasons[node]}")
     metadata = pod["metadata"]
     given = [assignment.device.card for assignment in outcome.assignments[0]]
@@ -127,26 +127,26 @@ def _asked(pod: Object) -> PodClaims | None:
     return None if request is None else claims_of(pod, request)
 
 
-def _placer(cache: ExtenderCache, policy: Policy, nodes: Collection[str]) -> Placer:
-    return Placer(cache, OfferedNodes(cache.state().numbers.set_of(nodes)), policy)
+def _placer(cluster: AnnotatedCluster, policy: Policy, nodes: Collection[str]) -> Placer:
+    return Placer(cluster, OfferedNodes(cluster.state().numbers.set_of(nodes)), policy)
 
 
 def _reasons(
-    cache: ExtenderCache,
+    cluster: AnnotatedCluster,
     placer: Placer,
     asked: PodClaims,
     request: LimitRequest,
     nodes: NodeSet,
 ) -> dict[str, str]:
     """By node, why it cannot serve the pod."""
-    reasons, inventory = placer.reasons(asked, nodes), cache.state().inventory
+    reasons, inventory = placer.reasons(asked, nodes), cluster.state().inventory
     pools, problems = inventory.pools, inventory.problems
     of_sizes = lru_cache(partial(_of_sizes, request))
     for node in reasons:
         if pool_name(node) not in pools:
             reasons[node] = UNREPORTED
         elif request.mode is Mode.DRS and node not in problems:
-            reasons[node] = of_sizes(cache.profiles(node)) or reasons[node]
+            reasons[node] = of_sizes(cluster.profiles(node)) or reasons[node]
     return reasons
 
 

@@ -14,9 +14,9 @@ from prometheus_client import CollectorRegistry
 from controller import metric_specs as specs
 from controller.allocator.packing.policy import Policy
 from controller.extender.admission_backoff import AdmissionBackoff
+from controller.extender.annotated_cluster import AnnotatedCluster
 from controller.extender.binder import Binder
 from controller.extender.bypass import BypassReporter
-from controller.extender.cache import ExtenderCache
 from controller.extender.decide import fits
 from controller.extender.gcushare.annotator import AssignmentAnnotator
 from controller.extender.leftover_gates import LeftoverGates
@@ -87,7 +87,7 @@ class Extender:
         self._fence = Fence()
         self._term = ""
         self._lock = threading.Lock()
-        self._cache = ExtenderCache()
+        self._cluster = AnnotatedCluster()
         self._policy = Policy(settings.pack_nodes, settings.pack_cards)
         fenced_api = fenced(api, self._fence)
         self._metrics = Metrics(registry)
@@ -96,14 +96,14 @@ class Extender:
         self._retry_queue = RetryQueue(fenced_api, fits=self._fits, clock=clock, now_ns=now_ns)
         self._metrics.waiting.set_function(lambda: len(self._retry_queue))
         self._binder = Binder(
-            fenced_api, self._cache, self._lock, self._policy, clock=clock, now_ns=now_ns
+            fenced_api, self._cluster, self._lock, self._policy, clock=clock, now_ns=now_ns
         )
         self._recorder = EventRecorder(api, controller=f"{DRIVER}/controller", instance=identity)
         own_pod = OwnPod(api, namespace=settings.lease_namespace, name=identity)
-        self._bypass = BypassReporter(self._cache, self._lock, self._recorder, own_pod)
+        self._bypass = BypassReporter(self._cluster, self._lock, self._recorder, own_pod)
         self._metrics.bypassed.set_function(self._bypass.count)
         service = Service(
-            self._cache,
+            self._cluster,
             self._lock,
             self._policy,
             binder=self._binder,
@@ -141,9 +141,9 @@ class Extender:
             clock=clock,
         )
         self._annotator = AssignmentAnnotator(fenced_api, self._cards, clock=clock)
-        nodes = NodeHandler(self._cache, self._lock, self._annotator)
+        nodes = NodeHandler(self._cluster, self._lock, self._annotator)
         pods = PodHandler(
-            self._cache,
+            self._cluster,
             self._lock,
             self._retry_queue,
             self._annotator,
@@ -202,7 +202,7 @@ class Extender:
         """Of the nodes with these labels. Raises Refused before all nodes were read."""
         self._check_synced()
         with self._lock:
-            return self._cache.card_kinds(labels)
+            return self._cluster.card_kinds(labels)
 
     def ready(self) -> str | None:
         """None where calls are answered: one replica at a time."""
@@ -237,7 +237,7 @@ class Extender:
             return
         self._binder.resolve_uncertain()
         with self._lock:
-            version = self._cache.version
+            version = self._cluster.version
         self._retry_queue.retry_due(version + self._admission_backoff.count_expired())
         self._annotator.write_due()
         self._bypass.check()
@@ -252,7 +252,7 @@ class Extender:
         listed = self._api.list(PODS).items
         with self._lock:
             for pod in listed:
-                self._cache.learn_pod(pod)
+                self._cluster.learn_pod(pod)
         self._term = self._fence.accept()
         logger.info("serving kube-scheduler on port %d", self._server.port)
 
@@ -273,14 +273,14 @@ class Extender:
 
     def _fits(self, pod: Object, nodes: Collection[str] | None) -> bool:
         with self._lock:
-            asked = self._cache.nodes() if nodes is None else nodes
+            asked = self._cluster.nodes() if nodes is None else nodes
             excluded = self._admission_backoff.excluded(pod, asked)
             nodes = [node for node in asked if node not in excluded]
-            return fits(self._cache, self._policy, pod, nodes)
+            return fits(self._cluster, self._policy, pod, nodes)
 
     def _cards(self, node: str) -> Sequence[NodeCard]:
         with self._lock:
-            return self._cache.cards(node)
+            return self._cluster.cards(node)
 
     def _run(self) -> None:
         while not self._stopped.wait(_INTERVAL):

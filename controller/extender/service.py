@@ -10,9 +10,9 @@ from typing import Final
 
 from controller.allocator.packing.policy import Policy
 from controller.extender.admission_backoff import AdmissionBackoff
+from controller.extender.annotated_cluster import AnnotatedCluster
 from controller.extender.binder import Binder
 from controller.extender.bypass import BypassReporter
-from controller.extender.cache import ExtenderCache
 from controller.extender.decide import filter_nodes, prioritize
 from controller.extender.metrics import Metrics
 from controller.extender.retry_queue import RetryQueue
@@ -37,10 +37,10 @@ PREFIX: Final = f"/{DRIVER}"
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """`check` raises Refused as long as no call may be answered: the cache is not complete, or
+    """`check` raises Refused as long as no call may be answered: the cluster is not fully known, or
     another replica leads."""
 
-    cache: ExtenderCache
+    cluster: AnnotatedCluster
     lock: threading.Lock
     policy: Policy
     _: KW_ONLY
@@ -86,7 +86,7 @@ class Service:
         excluded = self.admission_backoff.excluded(args.pod, args.nodes)
         nodes = [node for node in args.nodes if node not in excluded]
         with self.lock:
-            filtered = filter_nodes(self.cache, self.policy, args.pod, nodes)
+            filtered = filter_nodes(self.cluster, self.policy, args.pod, nodes)
         if args.nodes and not filtered.fit:
             self.retry_queue.add(args.pod, args.nodes)
         return render_filtered(replace(filtered, unfit={**filtered.unfit, **excluded}))
@@ -94,7 +94,7 @@ class Service:
     def _prioritize(self, body: bytes) -> bytes:
         args = parse_filter(body)
         with self.lock:
-            return render_scores(prioritize(self.cache, self.policy, args.pod, args.nodes))
+            return render_scores(prioritize(self.cluster, self.policy, args.pod, args.nodes))
 
     def _preempt(self, body: bytes) -> bytes:
         """Pods may be preempted only where this pod fits the cards already, as for cpu:
@@ -103,7 +103,7 @@ class Service:
         excluded = self.admission_backoff.excluded(args.pod, args.victims)
         nodes = [node for node in args.victims if node not in excluded]
         with self.lock:
-            filtered = filter_nodes(self.cache, self.policy, args.pod, nodes)
+            filtered = filter_nodes(self.cluster, self.policy, args.pod, nodes)
         return render_victims({node: args.victims[node] for node in filtered.fit})
 
     def _bind(self, body: bytes) -> bytes:

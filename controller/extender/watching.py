@@ -1,4 +1,4 @@
-"""Event handlers of the watches of nodes and pods: they feed cache and retry queue."""
+"""Event handlers of the watches of nodes and pods: they feed the cluster and the retry queue."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from controller.cache import pods
 from controller.cache.keys import uid_of
 from controller.extender.admission_backoff import AdmissionBackoff
-from controller.extender.cache import ExtenderCache
+from controller.extender.annotated_cluster import AnnotatedCluster
 from controller.extender.gcushare.annotator import AssignmentAnnotator
 from controller.extender.limit_request import concerns_us
 from controller.extender.retry_queue import RetryQueue
@@ -24,9 +24,9 @@ class NodeHandler:
     """A `dra_driver.kube.watch.WatchHandler`."""
 
     def __init__(
-        self, cache: ExtenderCache, lock: threading.Lock, annotator: AssignmentAnnotator
+        self, cluster: AnnotatedCluster, lock: threading.Lock, annotator: AssignmentAnnotator
     ) -> None:
-        self._cache = cache
+        self._cluster = cluster
         self._lock = lock
         self._annotator = annotator
         self._known: set[str] = set()
@@ -35,9 +35,9 @@ class NodeHandler:
         listed = {node["metadata"]["name"] for node in items}
         with self._lock:
             for name in self._known - listed:
-                self._cache.drop_node(name)
+                self._cluster.drop_node(name)
             for node in items:
-                self._cache.put_node(node)
+                self._cluster.put_node(node)
             self._known = listed
         for name in listed:
             self._annotator.on_node_change(name)
@@ -47,10 +47,10 @@ class NodeHandler:
         with self._lock:
             if change is Change.DELETED:
                 self._known.discard(name)
-                self._cache.drop_node(name)
+                self._cluster.drop_node(name)
             else:
                 self._known.add(name)
-                self._cache.put_node(obj)
+                self._cluster.put_node(obj)
         self._annotator.on_node_change(name)
 
 
@@ -58,7 +58,7 @@ class NodeHandler:
 class PodHandler:
     """A `dra_driver.kube.watch.WatchHandler`."""
 
-    cache: ExtenderCache
+    cluster: AnnotatedCluster
     lock: threading.Lock
     retry_queue: RetryQueue
     annotator: AssignmentAnnotator
@@ -68,10 +68,10 @@ class PodHandler:
         ours = [pod for pod in items if concerns_us(pod)]
         listed = {uid_of(pod) for pod in ours}
         with self.lock:
-            for uid in self.cache.pods() - listed:
-                self.cache.drop_pod(uid)
+            for uid in self.cluster.pods() - listed:
+                self.cluster.drop_pod(uid)
             for pod in ours:
-                self.cache.put_pod(pod)
+                self.cluster.put_pod(pod)
         self.retry_queue.retain({uid_of(pod) for pod in ours if not pods.node_name(pod)})
         self.annotator.retain(listed)
         for pod in ours:
@@ -89,10 +89,10 @@ class PodHandler:
             self.annotator.put(obj)
         with self.lock:
             if change is Change.DELETED:
-                self.cache.drop_pod(uid)
+                self.cluster.drop_pod(uid)
                 return
-            was_bound = self.cache.has_pod(uid)
-            self.cache.put_pod(obj)
+            was_bound = self.cluster.has_pod(uid)
+            self.cluster.put_pod(obj)
         status = obj.get("status") or {}
         if was_bound and pods.is_done(obj) and status.get("reason") == _REFUSED_BY_NODE:
             self.admission_backoff.record_rejection(obj, pods.node_name(obj))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from controller.allocator.packing.policy import Policy
-from controller.extender.cache import ExtenderCache
+from controller.extender.annotated_cluster import AnnotatedCluster
 from controller.extender.decide import filter_nodes, place, prioritize
 from controller.extender.limit_request import LimitRequest, parse_limits
 from dra_driver.model.claims.claim import Object
@@ -67,7 +67,7 @@ class History:
 
     def __init__(self, seed: int, *, nodes: int = 2, cards: int = 3) -> None:
         self._random = random.Random(seed)
-        self._view = ExtenderCache()
+        self._view = AnnotatedCluster()
         self._cards = {
             f"node-{n}": {PciAddress(0, c, 0, 0): RealCard() for c in range(1, cards + 1)}
             for n in range(nodes)

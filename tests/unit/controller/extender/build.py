@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from controller.allocator.packing.policy import BINPACK, Policy
-from controller.extender.cache import ExtenderCache
+from controller.extender.annotated_cluster import AnnotatedCluster
 from controller.extender.decide import filter_nodes, place
 from controller.extender.limit_request import parse_limits
 from controller.extender.node_allocations import BoundPod
@@ -84,9 +84,9 @@ def hold(pod: str, amount: int = 1, container: str = "c0") -> Hold:
     return Hold(f"uid-{pod}", container, amount)
 
 
-def view(*objects: Object) -> ExtenderCache:
+def view(*objects: Object) -> AnnotatedCluster:
     """Of nodes and pods; what has a spec is a pod."""
-    made = ExtenderCache()
+    made = AnnotatedCluster()
     for each in objects:
         if "spec" in each:
             made.put_pod(each)
@@ -96,7 +96,7 @@ def view(*objects: Object) -> ExtenderCache:
 
 
 def placed(
-    found: ExtenderCache, asking: Object, on: str = "n", policy: Policy = BINPACK
+    found: AnnotatedCluster, asking: Object, on: str = "n", policy: Policy = BINPACK
 ) -> BoundPod:
     """The pod with the cards that it gets on the node."""
     asked = parse_limits(asking)
@@ -104,12 +104,12 @@ def placed(
     return place(found, policy, asking, asked, on)
 
 
-def problem(found: ExtenderCache, on: str) -> str:
+def problem(found: AnnotatedCluster, on: str) -> str:
     """Why the node takes no pod that requests a slice; empty if it takes one."""
     return filter_nodes(found, BINPACK, pod("probe", {SHARED: 1}), [on]).unfit.get(on, "")
 
 
-def slices_left(found: ExtenderCache, on: str = "n") -> int:
+def slices_left(found: AnnotatedCluster, on: str = "n") -> int:
     """The most slices that one more pod can have on the node."""
     fitting = [
         n for n in range(1, 7) if filter_nodes(found, BINPACK, pod("probe", {SHARED: n}), [on]).fit

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from controller.allocator.packing.policy import Policy
+from controller.extender.annotated_cluster import AnnotatedCluster
 from controller.extender.binder import Binder, _binding
-from controller.extender.cache import ExtenderCache
 from controller.extender.decide import filter_nodes
 from controller.extender.wire import BindArgs
 from dra_driver.kube.errors import Conflict, TooManyRequests, Unavailable
@@ -27,7 +27,7 @@ class World:
     def __init__(self, *pods: Object) -> None:
         self.now = 100.0
         self.api = PodApi(*pods)
-        self.view: ExtenderCache = view(node("n", card(1)), node("m", card(2)))
+        self.view: AnnotatedCluster = view(node("n", card(1)), node("m", card(2)))
         self.binder = Binder(
             self.api,
             self.view,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.allocator.packing.policy import BINPACK, Policy
-from controller.extender.cache import ExtenderCache
+from controller.extender.annotated_cluster import AnnotatedCluster
 from controller.extender.decide import UNREPORTED, filter_nodes, prioritize
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.claims.packing import Packing
@@ -31,7 +31,7 @@ IN_DRS = card(2, Mode.DRS, hold("c", 3))
 TAKEN = card(3, Mode.WHOLE, hold("d"))
 
 
-def chosen(found: ExtenderCache, asking: Object, on: str = "n") -> list[int]:
+def chosen(found: AnnotatedCluster, asking: Object, on: str = "n") -> list[int]:
     """Numbers of the cards that the pod would be placed on."""
     return [each.bus for each in placed(found, asking, on).cards]
 
@@ -164,8 +164,8 @@ def test_many_nodes_are_judged_as_few_are() -> None:
     "asking", [pod("p", {"cpu": "1"}), pod("p", {SHARED: 0})], ids=["nothing of ours", "no slices"]
 )
 def test_pods_that_ask_for_nothing_go_anywhere(asking: Object) -> None:
-    assert filter_nodes(ExtenderCache(), BINPACK, asking, ["a", "b"]).fit == ("a", "b")
-    assert prioritize(ExtenderCache(), BINPACK, asking, ["a", "b"]) == {"a": 0, "b": 0}
+    assert filter_nodes(AnnotatedCluster(), BINPACK, asking, ["a", "b"]).fit == ("a", "b")
+    assert prioritize(AnnotatedCluster(), BINPACK, asking, ["a", "b"]) == {"a": 0, "b": 0}
 
 
 def test_a_pod_whose_place_has_gone_is_refused_with_node_and_reason() -> None:
@@ -173,7 +173,7 @@ def test_a_pod_whose_place_has_gone_is_refused_with_node_and_reason() -> None:
     with pytest.raises(Refused, match=r"node n: 1 card: 1 with fewer than 3 free slices"):
         chosen(view(node("n", HALF)), asking)
     with pytest.raises(Refused, match=f"node n: {UNREPORTED}"):
-        chosen(ExtenderCache(), asking)
+        chosen(AnnotatedCluster(), asking)
 
 
 def test_what_is_being_bound_counts_for_all_pods_but_itself() -> None:

@@ -158,7 +158,7 @@ def test_a_pod_that_ended_while_all_were_listed_holds_nothing(
     try:
         lead(extender)
         ended = pod("a", {SHARED: 4}, on="n", cards=str(address(1)), phase="Succeeded")
-        view = extender._cache
+        view = extender._cluster
         cluster.after_list = (
             (lambda: view.drop_pod("uid-a")) if deleted else (lambda: view.put_pod(ended))
         )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from controller.extender.cache import ExtenderCache
+from controller.extender.annotated_cluster import AnnotatedCluster
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.node_cards import Hold
 from dra_driver.model.mode import Mode
@@ -83,7 +83,7 @@ def test_a_static_pod_is_known_by_the_uid_that_its_kubelet_gave_it() -> None:
 )
 @pytest.mark.parametrize("hint", ["", ONE, TWO], ids=["no hint", "a card", "another card"])
 def test_a_mirror_that_a_tenant_made_changes_nothing(
-    end: Callable[[ExtenderCache, Object], None], named: str, hint: str
+    end: Callable[[AnnotatedCluster, Object], None], named: str, hint: str
 ) -> None:
     """Neither takes it the node from others, nor are cards free that others have."""
     found = view(

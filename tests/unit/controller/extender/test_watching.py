@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from controller.extender.admission_backoff import AdmissionBackoff
-from controller.extender.cache import ExtenderCache
+from controller.extender.annotated_cluster import AnnotatedCluster
 from controller.extender.decide import UNREPORTED
 from controller.extender.gcushare.annotator import AssignmentAnnotator
 from controller.extender.metrics import Metrics
@@ -35,7 +35,7 @@ HINT = str(address(1))
 class World:
     def __init__(self) -> None:
         lock = threading.Lock()
-        self.cache = ExtenderCache()
+        self.cache = AnnotatedCluster()
         self.registry = CollectorRegistry()
         self.waiting = RetryQueue(
             PodApi(), fits=lambda *_: False, clock=lambda: 0.0, now_ns=lambda: 0

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controller.extender.cache import ExtenderCache
+from controller.extender.annotated_cluster import AnnotatedCluster
 from controller.webhook.counted_limits import count_limits
 from controller.webhook.service import LIMITS, WebhookService, without_dra
 from dra_driver.model.claims.claim import Object
@@ -35,9 +35,9 @@ LOST = replace(S60, model="", memory_mib=0)
 SLICED = {ANNOTATION_ISOLATION: "best-effort"}
 
 
-def cluster(**cards: NodeCard) -> ExtenderCache:
+def cluster(**cards: NodeCard) -> AnnotatedCluster:
     """Of nodes with a card each, and a label for their names."""
-    made = ExtenderCache()
+    made = AnnotatedCluster()
     for name, each in cards.items():
         found = node(name, each)
         found["metadata"]["labels"] = {"node": name, "zone": "a"}
@@ -46,7 +46,7 @@ def cluster(**cards: NodeCard) -> ExtenderCache:
 
 
 def translated(
-    nodes: ExtenderCache,
+    nodes: AnnotatedCluster,
     *limits: Mapping[str, str],
     annotations: Mapping[str, str] | None = None,
     **spec: Any,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from controller.allocator.packing.policy import Policy
-from controller.extender.cache import ExtenderCache
+from controller.extender.annotated_cluster import AnnotatedCluster
 from controller.extender.decide import UNREPORTED, filter_nodes
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.card_kind import CardKind
@@ -139,7 +139,7 @@ def test_cards_of_a_pod_that_are_told_one_after_the_other(first: Hold) -> None:
     ids=["deleted", "finished"],
 )
 def test_what_an_ended_pod_held_is_free_in_the_same_mode_only(
-    end: Callable[[ExtenderCache], None],
+    end: Callable[[AnnotatedCluster], None],
 ) -> None:
     reported = node("n", card(1, Mode.SHARED, hold("a", 2)))
     found = view(reported, pod("a", {SHARED: 2}, on="n", cards=ONE))
@@ -218,7 +218,7 @@ def test_a_pod_that_was_bound_by_hand_may_ask_for_any_number(kind: str) -> None:
 
 
 def test_kinds_of_cards_are_of_the_nodes_with_the_labels() -> None:
-    found = ExtenderCache()
+    found = AnnotatedCluster()
 
     def put(name: str, pool: str, *cards: NodeCard) -> None:
         reported = node(name, *cards)

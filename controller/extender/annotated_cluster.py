@@ -1,6 +1,8 @@
-"""Nodes, bound pods and binds in flight, in the allocator's terms.
+"""A cluster without DRA in the allocator's terms: devices are the cards in nodes' annotations, and
+what pods hold of them is what agents report and what pods' own annotations say.
 
-Not safe for several threads: callers hold a lock around each use.
+It fills the same `State` as `controller.cache` does from ResourceSlices and claims. Not safe for
+several threads: callers hold a lock around each use.
 """
 
 from __future__ import annotations
@@ -48,8 +50,9 @@ class _Node:
     holds: list[DeviceAllocation] = field(default_factory=list)
 
 
-class ExtenderCache:
-    """Watch events go to `put_…` and `drop_…`, binds in flight to `assume`."""
+class AnnotatedCluster:
+    """Nodes, bound pods and binds in flight. Watch events go to `put_…` and `drop_…`, binds in
+    flight to `assume`."""
 
     def __init__(self) -> None:
         self._inventory = Inventory()
