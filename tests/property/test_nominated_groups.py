@@ -19,8 +19,8 @@ from dra_driver.kube.resources import POD_GROUPS, PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object, all_results
 from dra_driver.model.names import DRIVER
 from tests.seed import Sample, told
-from tests.unit.controller.nominate.test_group_nominator import OURS, REFUSED, Cluster, asking
-from tests.unit.controller.test_pod_groups import group
+from tests.unit.controller.nominate.test_group_nominator import REFUSED, Cluster, asking
+from tests.unit.controller.test_pod_groups import OURS, group
 from tests.unit.controller.world import pod
 
 HISTORIES: Final = Sample(always=20, of_the_day=20, soak=100_000)

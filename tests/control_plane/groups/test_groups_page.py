@@ -55,6 +55,8 @@ def test_an_example_is_bound_on_few_nodes(
         found = scene.api.list(PODS, namespace=scene.namespace).items
         return [str(pod["spec"].get("nodeName") or "") for pod in found]
 
-    wait_until(lambda: len(bound()) == pods and all(bound()), LIMIT, "all bound", seen=bound)
+    wait_until(
+        lambda: len(bound()) == pods and all(bound()), LIMIT, "all bound", seen=lambda: str(bound())
+    )
     assert len(set(bound())) == nodes
     assert followed(controller) == {"true": pods, "false": 0}
