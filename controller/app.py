@@ -20,6 +20,7 @@ from controller.allocator.packing.policy import Policy, SchedulerPolicy
 from controller.cache.cache import OTHER_SLICES, WATCHED, ClusterCache
 from controller.cache.published_kinds import PublishedKinds
 from controller.filter.node_filter import NodeFilter
+from controller.groups.reservation import GroupReserver
 from controller.housekeeping import Housekeeping
 from controller.informers.decoders import decoders
 from controller.informers.optional_watch import OptionalReflector
@@ -152,6 +153,7 @@ def new_worker(
             node_filter,
             line,
             NominationMetrics(registry),
+            reserver=GroupReserver(state, node_filter, policy),
             on_names_stopped=on_names_stopped,
             follow_others=follow_others,
         )

@@ -18,11 +18,13 @@ from controller.cache.keys import Key
 from controller.cache.pod_groups import Member, Name, PodGroup
 from controller.filter.node_filter import NodeFilter
 from controller.groups.request import GroupPlaced, GroupRequest, GroupUnplaced
+from controller.groups.reservation import GroupReserver
 from controller.groups.search import GroupSearch
 from controller.nominate.claim_reader import ClaimReader
 from controller.nominate.group_naming import GroupNaming, naming
 from controller.nominate.lifted_pods import LiftedPods
 from controller.nominate.limits_claim import claims_of
+from controller.nominate.metrics import GroupReason, NominationMetrics
 from controller.nominate.named_pods import NamedPods
 from controller.nominate.nominations import is_judged
 from controller.placer.placer import Placer
@@ -50,6 +52,7 @@ class _Search:
     group: PodGroup
     search: GroupSearch
     unschedulable: int
+    request: GroupRequest
 
 
 class GroupNominator:
@@ -65,7 +68,9 @@ class GroupNominator:
         line: WaitingLine,
         reader: ClaimReader,
         named: NamedPods,
+        reserver: GroupReserver,
         lifted: LiftedPods,
+        metrics: NominationMetrics,
         is_costly: Callable[[PodClaims], bool],
         on_read: Callable[[PodClaims], object],
     ) -> None:
@@ -77,15 +82,20 @@ class GroupNominator:
         self._line = line
         self._reader = reader
         self._named = named
+        self._reserver = reserver
         self._lifted = lifted
         self._is_costly = is_costly
         self._on_read = on_read
         self._group_of: dict[Key, Name] = {}
         self._searches: dict[Name, _Search] = {}
         self._namings: dict[Name, GroupNaming] = {}
+        self._metrics = metrics
         self._waits: dict[Name, frozenset[Key]] = {}  # members that the group waits with
+        self._reasons: dict[Name, GroupReason] = {}
+        self._complete_at: dict[Name, float] = {}  # groups that are not bound
         self._since: dict[Name, float] = {}  # groups that are not complete
         self._again_until: dict[Name, float] = {}  # groups whose names were written again
+        metrics.observe_groups(lambda reason: list(self._reasons.values()).count(reason))
 
     def reconcile(self, pod: Object, group: PodGroup) -> None:
         """Do what is to be done for the group of the pod, which waits."""
@@ -153,18 +163,26 @@ class GroupNominator:
         if begun is not None and is_bound:
             begun.forget(key)
         elif begun is not None and begun.has(key):
-            del self._namings[name]
-            for member in begun.nodes:
-                self._named.end(member)
+            self._break_off(begun)
         self._waits.pop(name, None)
         first = self._context.cache.groups.first_waiting(name)
-        if first is not None and is_bound:
-            return  # kube-scheduler says of each of the others what becomes of it
-        if first is not None:
+        if first is None:
+            self._end_group(name, is_bound=is_bound)
+        elif not is_bound:  # kube-scheduler says of each of the others what becomes of it
             self._context.queue.add(first, self._context.clock())
-        else:
-            self._since.pop(name, None)
-            self._again_until.pop(name, None)
+
+    def _break_off(self, begun: GroupNaming) -> None:
+        del self._namings[begun.group]
+        for member in begun.nodes:
+            self._named.end(member)
+
+    def _end_group(self, name: Name, *, is_bound: bool) -> None:
+        """No member waits."""
+        at = self._complete_at.pop(name, None)
+        if at is not None and is_bound:
+            self._metrics.group_seconds.observe(self._context.clock() - at)
+        for known in (self._since, self._reasons, self._again_until):
+            known.pop(name, None)
 
     def is_naming(self, key: Key) -> bool:
         """Whether the pod is being named with the others of its group."""
@@ -175,7 +193,10 @@ class GroupNominator:
         """Another replica leads."""
         for name in tuple(self._searches):
             self._drop_search(name)
-        for known in (self._group_of, self._namings, self._waits, self._since, self._again_until):
+        for known in (
+            *(self._group_of, self._namings, self._waits, self._since, self._again_until),
+            *(self._reasons, self._complete_at),
+        ):
             known.clear()
 
     def _waiting(self, group: PodGroup) -> list[Object]:
@@ -204,6 +225,7 @@ class GroupNominator:
 
     def _decide(self, group: PodGroup, waiting: Sequence[Object]) -> None:
         self._since.pop(group.name, None)
+        self._complete_at.setdefault(group.name, self._context.clock())
         known = self._searches.pop(group.name, None)
         if known is not None and known.group != group:
             self._end_search(known)
@@ -226,7 +248,7 @@ class GroupNominator:
         if isinstance(outcome, GroupPlaced):
             self._name(group, waiting, found.search)
         elif isinstance(outcome, GroupUnplaced):
-            self._keep_waiting(group, waiting, outcome)
+            self._keep_waiting(group, waiting, found.request, outcome)
 
     def _begin(self, group: PodGroup, waiting: Sequence[Object]) -> _Search | None:
         """None if the group waits for something, or needs no node."""
@@ -254,7 +276,7 @@ class GroupNominator:
         near = self._context.settings.group_labels
         cache = self._context.cache
         search = GroupSearch(request, cache, self._placer, self._nodes, near)
-        return _Search(group, search, self._context.queue.entries(_UNSCHEDULABLE))
+        return _Search(group, search, self._context.queue.entries(_UNSCHEDULABLE), request)
 
     def _read(self, group: PodGroup, waiting: Sequence[Object], pod: Object) -> PodClaims | None:
         """What the member asks for. None if the group waits until that is known, or for a person:
@@ -271,6 +293,7 @@ class GroupNominator:
             self._context.cache.groups.set_found(pod, Member.REFUSED)
             self._line.refuse(pod, claims.values(), str(error))
             name = pod["metadata"]["name"]
+            self._reasons[group.name] = GroupReason.REFUSED
             self._wait(group, waiting, None, f"pod {name} may not have what it asks for: {error}")
             return None
         self._on_read(asked)
@@ -317,6 +340,7 @@ class GroupNominator:
     def _lift(self, group: PodGroup, waiting: Sequence[Object], nodes: dict[Key, str]) -> None:
         """Name these nodes, and then lift all gates."""
         self._waits.pop(group.name, None)
+        self._reasons.pop(group.name, None)
         for pod in waiting:
             key = pods.key_of(pod)
             self._context.queue.remove_waiting(key)
@@ -336,7 +360,11 @@ class GroupNominator:
             self._context.queue.add(first, self._context.clock())
 
     def _keep_waiting(
-        self, group: PodGroup, waiting: Sequence[Object], unplaced: GroupUnplaced
+        self,
+        group: PodGroup,
+        waiting: Sequence[Object],
+        request: GroupRequest,
+        unplaced: GroupUnplaced,
     ) -> None:
         """Too few nodes have devices. No member keeps a name: autoscalers would pass over it."""
         first = pods.key_of(waiting[0])
@@ -355,7 +383,9 @@ class GroupNominator:
             self._lift(group, waiting, {})  # kube-scheduler would try none of the others
             return
         self._take_back(waiting)
-        self._wait(group, waiting, unplaced.lacking, unplaced.reason)
+        self._reasons[group.name] = GroupReason.DEVICES
+        since = self._wait(group, waiting, unplaced.lacking, unplaced.reason)
+        self._reserve(waiting[0], since, request)
         if not gated:
             self._lifted.add(first)
         elif not self._is_costly(unplaced.lacking) and self._lifted.admit(first):
@@ -366,6 +396,7 @@ class GroupNominator:
         now = self._context.clock()
         since = self._since.setdefault(group.name, now)
         self._take_back(waiting)
+        self._reasons[group.name] = GroupReason.INCOMPLETE
         quiet = since + self._context.settings.quiet_time
         if now < quiet:
             self._context.queue.add(pods.key_of(waiting[0]), quiet)
@@ -374,12 +405,13 @@ class GroupNominator:
 
     def _wait(
         self, group: PodGroup, waiting: Sequence[Object], lacking: PodClaims | None, reason: str
-    ) -> None:
+    ) -> float:
         """The first member is in line for all: what helps the member that is `lacking` devices may
-        help the group."""
+        help the group. Returns since when it waits."""
         queue, now = self._context.queue, self._context.clock()
         first, *others = map(pods.key_of, waiting)
-        queue.add_unschedulable(first, now, None if lacking is None else PodClass.of(lacking))
+        kind = None if lacking is None else PodClass.of(lacking)
+        since = queue.add_unschedulable(first, now, kind)
         for key in others:
             queue.add_unschedulable(key, now, None)
         self._waits[group.name] = frozenset(map(pods.key_of, waiting))
@@ -389,6 +421,14 @@ class GroupNominator:
             seconds = self._context.reporter.group_waits(group.obj, reason)
             again = min(again, now + seconds) if seconds else again
         queue.add(first, again)
+        return since
+
+    def _reserve(self, first: Object, since: float, request: GroupRequest) -> None:
+        """If the group has waited longest: pods behind it get nothing on these nodes."""
+        queue, guard, now = self._context.queue, self._line.guard, self._context.clock()
+        freed = guard.reserve_set(first, since, now, lambda: self._reserver.nodes_for(request))
+        queue.on_nodes_changed(freed)
+        queue.add(pods.key_of(first), guard.next_check(since, now))
 
     def _take_back(self, waiting: Sequence[Object]) -> None:
         """The names of members that kube-scheduler is not about to try."""

@@ -11,6 +11,7 @@ from controller.cache import nodes as node_views
 from controller.cache import pods
 from controller.cache.keys import Key
 from controller.filter.node_filter import NodeFilter
+from controller.groups.reservation import GroupReserver
 from controller.nominate.arrivals import Arrivals
 from controller.nominate.claim_reader import ClaimReader
 from controller.nominate.followed_names import FollowedNames
@@ -66,6 +67,7 @@ class Nominator:
         line: WaitingLine,
         metrics: NominationMetrics,
         *,
+        reserver: GroupReserver,
         on_names_stopped: Callable[[], object],
         follow_others: Callable[[], object],
     ) -> None:
@@ -88,7 +90,9 @@ class Nominator:
             line=line,
             reader=self._reader,
             named=self._named,
+            reserver=reserver,
             lifted=self._lifted,
+            metrics=metrics,
             is_costly=self._is_costly,
             on_read=self._arrivals.count,
         )

@@ -128,7 +128,7 @@ class World:
         self.events = EventQueue(self.clock)
         self.fence = Fence(self.clock)
         self.lead()
-        self._registry = CollectorRegistry()
+        self.registry = CollectorRegistry()
         self.pool = ManualExecutor()
         _SELECTORS.allowance = Allowance(self.decision_clock)
         self.worker, context = new_worker(
@@ -142,7 +142,7 @@ class World:
                 | dict(settings)
             ),
             cast("Api", self.api),
-            self._registry,
+            self.registry,
             recorder=self.recorder,
             pool=self.pool,
             events=self.events,
@@ -214,7 +214,7 @@ class World:
         return seen
 
     def metric(self, name: str) -> float:
-        found = self._registry.get_sample_value(name)
+        found = self.registry.get_sample_value(name)
         assert found is not None
         return found
 

@@ -12,6 +12,7 @@ from controller.cache.cache import ClusterCache
 from controller.filter.node_filter import NodeFilter
 from controller.groups import search as searching
 from controller.groups.request import GroupPlaced, GroupRequest, GroupUnplaced
+from controller.groups.reservation import GroupReserver
 from controller.groups.search import GroupSearch
 from controller.placer.placer import Placer
 from controller.placer.pod_claims import PodClaims
@@ -40,6 +41,10 @@ class Fleet:
 
     def __init__(self, cards: dict[str, int], cpu: dict[str, str] | None = None) -> None:
         self.cache = ClusterCache(Selectors(), for_scheduler=True)
+        state = self.cache.state()
+        self.nodes = NodeFilter(self.cache, state.numbers, state.selectors.allowance)
+        self.placer = Placer(self.cache, self.nodes, SchedulerPolicy())
+        self.reserver = GroupReserver(state, self.nodes, SchedulerPolicy())
         self._put(DEVICE_CLASSES, *CLASSES.values())
         for name, count in cards.items():
             devices = in_all_modes(*range(count), allocator=ALLOCATOR_SCHEDULER)
@@ -49,9 +54,6 @@ class Fleet:
             amounts = {"cpu": (cpu or {}).get(name, "16"), "memory": "64Gi", "pods": "110"}
             made["status"]["allocatable"] = amounts
             self._put(NODES, made)
-        state = self.cache.state()
-        self.nodes = NodeFilter(self.cache, state.numbers, state.selectors.allowance)
-        self.placer = Placer(self.cache, self.nodes, SchedulerPolicy())
         self._members = 0
 
     def members(self, *requests: Object, cpu: str = "1", **spec: Any) -> list[PodClaims]:

@@ -16,7 +16,7 @@ from tests.control_plane.cards import in_all_modes
 from tests.control_plane.objects import resource_slices
 from tests.unit.controller.allocator.build import claim, request
 from tests.unit.controller.test_pod_groups import KUEUES, OURS, group
-from tests.unit.controller.world import QUIET, World, node, pod, reserved
+from tests.unit.controller.world import FAIRNESS, QUIET, World, node, pod, reserved
 
 REFUSED: Final = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 PREEMPTING: Final = "pod group preemption: found a placement for podgroup, preempting 1 victims"
@@ -241,7 +241,8 @@ def test_what_kube_scheduler_did_not_bind_is_taken_back() -> None:
 
 def taken(world: Cluster, on: str, bus: int) -> str:
     """Somebody's claim has that card."""
-    found = claim("somebody")
+    name = f"somebody-{on}-{bus}"
+    found = claim(name)
     device = f"whole-0000-{bus:02x}-00-0"
     results = [
         {
@@ -252,8 +253,8 @@ def taken(world: Cluster, on: str, bus: int) -> str:
         }
     ]
     found["status"] = {"allocation": {"devices": {"results": results}}}
-    world.put(RESOURCE_CLAIMS, reserved(found, "somebody"))
-    return "somebody"
+    world.put(RESOURCE_CLAIMS, reserved(found, name))
+    return name
 
 
 def test_names_for_preemption_are_left_alone() -> None:
@@ -405,3 +406,52 @@ def test_min_count_that_is_lowered_is_enough() -> None:
     world.run_until_idle()
     assert sorted(world.named(*"pqr")) == ["", "a", "a"]
     assert not world.gated(*"pqr")
+
+
+def test_nodes_are_reserved_for_the_group_that_has_waited_longest() -> None:
+    """Single pods would take each card that comes free. Those outside the nodes go on."""
+    world = Cluster({"a": 2, "b": 2, "c": 1})
+    held = [taken(world, node, bus) for node, bus in (("a", 0), ("b", 0), ("b", 1), ("c", 0))]
+    world.put(POD_GROUPS, group("g", 4))
+    world.join("g", *"pqrs")
+    world.run_until_idle()
+    world.after(FAIRNESS)
+    world.join("", "small", schedulingGroup=None)
+    world.run_until_idle()
+    assert world.named("small") == [""]
+    assert "reserved for pod default/p" in world.notes_of("Pod", "small")[0]
+    world.remove(RESOURCE_CLAIMS, held[3])
+    world.after(20)
+    assert world.named("small") == ["c"]
+    for name in held[:3]:
+        world.remove(RESOURCE_CLAIMS, name)
+    world.after(20)
+    assert sorted(world.named(*"pqrs")) == ["a", "a", "b", "b"]
+
+
+def test_metrics_say_how_many_groups_wait_and_how_long_a_group_took() -> None:
+    world = Cluster({"a": 2})
+    world.put(POD_GROUPS, group("g", 2))
+    world.join("g", "p")
+    world.run_until_idle()
+    assert waiting_groups(world) == {"incomplete": 1.0, "devices": 0.0, "refused": 0.0}
+    world.join("g", "q", cards=2)
+    world.run_until_idle()
+    assert waiting_groups(world) == {"incomplete": 0.0, "devices": 1.0, "refused": 0.0}
+    world.put(POD_GROUPS, group("g", 1))
+    world.run_until_idle()
+    assert waiting_groups(world) == {"incomplete": 0.0, "devices": 0.0, "refused": 0.0}
+    world.end("p")
+    world.time += 3.0
+    world.bind("q")
+    world.run_until_idle()
+    assert world.metric("gcu_controller_group_bound_seconds_count") == 1
+    assert world.metric("gcu_controller_group_bound_seconds_sum") == 3
+
+
+def waiting_groups(world: Cluster) -> dict[str, float]:
+    found = world.registry.get_sample_value
+    reasons = ("incomplete", "devices", "refused")
+    return {
+        each: found("gcu_controller_waiting_groups", {"reason": each}) or 0.0 for each in reasons
+    }
