@@ -47,9 +47,13 @@ def _explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "allocator decides on what is there now. Exit codes: 0, nothing waits; 1, there is no such "
         "object; 2, wrong usage; 3, something is not seen, for want of a right; 4, it waits.",
     )
-    made.add_argument("kind", choices=("pod", "claim"), help="a claim stands for its pods")
+    made.add_argument(
+        "kind",
+        choices=("pod", "claim", "podgroup"),
+        help="a claim stands for its pods; a podgroup is explained as a whole",
+    )
     made.add_argument("name")
-    _common(made, _FORMS, "of the pod or claim")
+    _common(made, _FORMS, "of the object")
 
 
 def _plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
