@@ -10,6 +10,7 @@ from typing import Final
 
 from bench.prepare.caller import Caller
 from bench.prepare.place import NODE, OTHERS, SHARED, SLICES, Place
+from bench.prepare.slow_disk import SYNC_DELAY
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.names import DRIVER
 from dra_driver.simulator.machine import SimulatedMachine
@@ -29,7 +30,14 @@ class Plugin:
     """A plugin that serves; `stop` ends it."""
 
     def __init__(
-        self, name: str, root: Path, pod: Pod, command: Sequence[str], program: Path
+        self,
+        name: str,
+        root: Path,
+        pod: Pod,
+        command: Sequence[str],
+        program: Path,
+        *,
+        sync_delay: float = 0.0,
     ) -> None:
         """`root` has the kubelet's folders; `program` is the caller's."""
         self.name = name
@@ -37,7 +45,7 @@ class Plugin:
             self._process = subprocess.Popen(
                 pod.command(*command),
                 cwd=_CHECKOUT,
-                env=pod.environment(),
+                env={**pod.environment(), SYNC_DELAY: str(sync_delay)},
                 stdout=log,
                 stderr=log,
             )
@@ -62,8 +70,16 @@ class Plugin:
         self._process.wait(_STOP_SECONDS)
 
 
-def start_ours(place: Place, program: Path, module: str = "dra_driver.agent.main") -> Plugin:
-    """The agent with a simulated machine; or `module`, which is given the agent's flags."""
+def start_ours(
+    place: Place,
+    program: Path,
+    module: str = "dra_driver.agent.main",
+    *,
+    sync_delay: float = 0.0,
+) -> Plugin:
+    """The agent with a simulated machine; or `module`, which is given the agent's flags. Each sync
+    takes `sync_delay` seconds longer."""
+    module = "bench.prepare.slow_disk" if sync_delay else module
     root = _folders(place.root / module.rpartition(".")[0])
     cards = [{"bdf": str(card), "model": "S60"} for card in (*SHARED, *OTHERS)]
     machine = SimulatedMachine.create({"cards": cards}, root / "machine", plain_device_files=True)
@@ -83,11 +99,11 @@ def start_ours(place: Place, program: Path, module: str = "dra_driver.agent.main
         "reconcile-interval": _NEVER,
     }
     command = [sys.executable, "-m", module, *(f"--{key}={value}" for key, value in flags.items())]
-    return Plugin("ours", root, place.pod, command, program)
+    return Plugin("ours", root, place.pod, command, program, sync_delay=sync_delay)
 
 
-def start_go(place: Place, program: Path) -> Plugin:
-    """The plugin on upstream's helper."""
+def start_go(place: Place, program: Path, *, sync_delay: float = 0.0) -> Plugin:
+    """The plugin on upstream's helper. Each sync takes `sync_delay` seconds longer."""
     root = _folders(place.root / "go")
     flags = {
         "driver": DRIVER,
@@ -95,6 +111,7 @@ def start_go(place: Place, program: Path) -> Plugin:
         "kubelet-root": root / "kubelet",
         "cdi-dir": root / "cdi",
         "pod-uid": _POD,
+        "sync-delay": f"{sync_delay}s",
     }
     command = [str(program), "serve", *(f"-{key}={value}" for key, value in flags.items())]
     return Plugin("go", root, place.pod, command, program)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
 from typing import Final
 
 from prometheus_client.core import GaugeMetricFamily
@@ -27,10 +28,23 @@ Sizes = Mapping[tuple[PciAddress, Mode], int]
 """What a card has in each mode: slices, its size, or 1."""
 
 _WHOLE: Final = 1
+_MEBIBYTE: Final = 1 << 20  # bytes
 
 
 def about_cards(cards: Iterable[Card]) -> GaugeMetricFamily:
     return specs.CARD_INFO.samples({(*_labels(each), str(each.index)): 1 for each in cards})
+
+
+def about_readings(cards: Iterable[Card]) -> Iterator[GaugeMetricFamily]:
+    """What efsmi printed of each card; a value that it did not print has no sample."""
+    known = [(_labels(card), card.readings) for card in cards]
+    for spec, unit, read in (
+        (specs.CARD_TEMPERATURE, 1, attrgetter("temperature")),
+        (specs.CARD_POWER, 1, attrgetter("power")),
+        (specs.CARD_MEMORY_USED, _MEBIBYTE, attrgetter("memory_used_mib")),
+    ):
+        values = ((labels, read(readings)) for labels, readings in known)
+        yield spec.samples({labels: value * unit for labels, value in values if value is not None})
 
 
 def about_problems(devices: Devices) -> GaugeMetricFamily:

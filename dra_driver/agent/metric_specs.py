@@ -21,6 +21,23 @@ CARD_INFO: Final = GaugeSpec(
     "1 for each card of the node. `device` is that of `/dev` (`gcu0`), `index` is efsmi's.",
     (*CARD, "index"),
 )
+CARD_TEMPERATURE: Final = GaugeSpec(
+    "gcu_card_temperature_celsius",
+    "Temperature of a card, as efsmi printed it in the last inventory; none where it prints none.",
+    CARD,
+)
+CARD_POWER: Final = GaugeSpec(
+    "gcu_card_power_watts",
+    "Power that a card draws, as efsmi printed it in the last inventory; none where it prints "
+    "none.",
+    CARD,
+)
+CARD_MEMORY_USED: Final = GaugeSpec(
+    "gcu_card_memory_used_bytes",
+    "Memory of a card that is in use, as efsmi printed it in the last inventory; none where it "
+    "prints none.",
+    CARD,
+)
 CARD_PROBLEM: Final = GaugeSpec(
     "gcu_card_problem",
     "1 for each problem of a card, as the taint of its devices has it: `problem` is `unhealthy`, "
@@ -72,8 +89,8 @@ DEVICE_TAINTS: Final = GaugeSpec(
 )
 CLAIMS: Final = GaugeSpec(
     "gcu_agent_claims",
-    "Claims in the journal: `intent`, `prepared`, `unpreparing`. What an ended claim left on a "
-    "card that failed is `unpreparing`.",
+    "Claims in the journal: `intent`, `prepared`, `unpreparing`, `released`. What an ended claim "
+    "left on a card that failed is `unpreparing`. A claim is `released` between two allocations.",
     ("state",),
 )
 PREPARED_DEVICES: Final = GaugeSpec(

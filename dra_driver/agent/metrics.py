@@ -134,6 +134,7 @@ class NodeCollector(Collector):
     def collect(self) -> Iterator[GaugeMetricFamily]:
         cards = self._cards() or ()
         yield card_metrics.about_cards(cards)
+        yield from card_metrics.about_readings(cards)
         sizes: card_metrics.Sizes = {}
         devices: Devices | None = None
         try:

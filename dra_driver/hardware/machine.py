@@ -143,6 +143,7 @@ class Machine:
             nodes=self._sysfs.nodes(function.minor),
             problems=_problems(queried, self._error_limit),
             errors=queried.errors,
+            readings=queried.readings,
         )
 
 

@@ -54,6 +54,19 @@ class DeviceNode:
 
 
 @dataclass(frozen=True, slots=True)
+class Readings:
+    """What a card measures of itself, by efsmi: degrees Celsius, watts, MiB. None where this
+    version does not print it, prints ``N/A``, or what is printed is not understood."""
+
+    temperature: float | None = None
+    power: float | None = None
+    memory_used_mib: int | None = None
+
+
+NO_READINGS: Final = Readings()
+
+
+@dataclass(frozen=True, slots=True)
 class Card:
     """One GCU card, joined from sysfs and efsmi by its full PCI address.
 
@@ -62,7 +75,8 @@ class Card:
     ``numa_node`` is None where the kernel says -1. ``pcie_bridges`` are the PCI addresses of the
     bridges above the card, from the root complex ``pcie_root`` down. ``virtualization`` is None
     where efsmi does not tell, ``errors`` its count of error records. ``missing_nodes`` are the
-    paths of device nodes that cards of its kind have had, and that it has not now.
+    paths of device nodes that cards of its kind have had, and that it has not now. ``readings``
+    are those of the last inventory; a card that differs in them alone is the same card.
     """
 
     address: PciAddress
@@ -81,6 +95,7 @@ class Card:
     problems: tuple[Problem, ...] = field(default=())
     errors: int | None = None
     missing_nodes: tuple[str, ...] = ()
+    readings: Readings = field(default=NO_READINGS, compare=False)
 
     @property
     def pcie_switch(self) -> str | None:

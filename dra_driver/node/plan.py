@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from itertools import chain
 from typing import Any
+
+from msgspec.structs import replace
 
 from dra_driver.config.device_config import read_config
 from dra_driver.model.claims.claim import ClaimRef, Result, allocation, made_for, results

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,7 +18,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import pool_name
 from dra_driver.node.cdi.spec import device_id
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
+from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
 from dra_driver.node.checkpoint.records import PreparedDevices
 from dra_driver.node.claim_reader import Clock, Pause, RetryingReader
 from dra_driver.node.claims.manager import PreparedClaimManager
@@ -26,9 +26,10 @@ from dra_driver.node.claims.reallocation import is_reallocated
 from dra_driver.node.locks import Locks
 from dra_driver.node.plan import planned_devices
 from dra_driver.node.ports import IsCancelled, ObjectReader
-from dra_driver.node.results import ErrorsInto, in_parallel
+from dra_driver.node.prepare_call import CallClaim, PrepareCall
+from dra_driver.node.results import attempt, in_parallel
 from dra_driver.node.visibility.other_claims import others_to_read
-from dra_driver.node.visibility.visible_cards import PrepareCall, resolve_visible_cards
+from dra_driver.node.visibility.visible_cards import resolve_visible_cards
 
 logger = logging.getLogger(__name__)
 
@@ -62,33 +63,27 @@ class Preparer:
         nothing: its claims may have been unprepared since. Raises JournalError where the journal
         cannot be read.
         """
-        call = PrepareCall({ref.uid: ref for ref in refs})
-        prepared: dict[str, PreparedDevices | GcuError] = {}
-        with self.locks.calls(call.refs):
+        call = PrepareCall({ref.uid: CallClaim(ref) for ref in refs})
+        with self.locks.calls(call.claims):
             reader = RetryingReader(self.api, clock=self.clock, pause=self.pause)
             ledger = self.journal.snapshot()
-            self._fetch_and_plan(call, ledger, reader)
-            planned = self._resolve_visible_cards(call, ledger, reader)
-            for uid in call.held:
-                with ErrorsInto(call.failed, uid):
-                    prepared[uid] = self.claim_manager.verify(call.refs[uid])
-            slow: dict[str, Callable[[], PreparedDevices]] = {}
-            for uid, devices in planned.items():
-                ref = call.refs[uid]
-                if _needs_efsmi(devices):
-                    slow[uid] = partial(
-                        self.claim_manager.prepare, ref, devices, is_cancelled=is_cancelled
-                    )
-                    continue
-                with ErrorsInto(call.failed, uid):
-                    prepared[uid] = self.claim_manager.prepare(
-                        ref, devices, is_cancelled=is_cancelled
-                    )
-            prepared |= in_parallel(slow) | call.failed
-        for uid in planned:
-            if not isinstance(prepared[uid], GcuError):
-                self.on_prepared(call.objects[uid])
-        return {uid: _answer(call.refs[uid], result) for uid, result in prepared.items()}
+            read = self._read(call, ledger, reader)
+            for uid, claim in call.claims.items():
+                _keep_error([claim], partial(self._plan, claim, read[uid]))
+            resolve = partial(resolve_visible_cards, call, reader, ledger, self.node_name)
+            _keep_error(call.planned.values(), resolve)
+            planned = call.planned
+            prepared = in_parallel(
+                {
+                    uid: partial(self._prepare, claim, is_cancelled)
+                    for uid, claim in call.claims.items()
+                },
+                quick={uid for uid, claim in call.claims.items() if not _uses_efsmi(claim)},
+            )
+        for uid, claim in planned.items():
+            if claim.object is not None and not isinstance(prepared[uid], GcuError):
+                self.on_prepared(claim.object)
+        return prepared
 
     def unprepare(self, refs: Sequence[ClaimRef]) -> dict[str, GcuError | None]:
         """Unprepare the claims. Returns None for each claim, or its error, by UID.
@@ -97,56 +92,64 @@ class Preparer:
         cannot be read.
         """
         held = self.journal.snapshot().claims if len(refs) > 1 else {}
-        failed: dict[str, GcuError] = {}
-        slow: dict[str, Callable[[], None]] = {}
-        for ref in refs:
-            if ref.uid in held and _needs_efsmi(held[ref.uid].devices):
-                slow[ref.uid] = partial(self.claim_manager.unprepare, ref)
-                continue
-            with ErrorsInto(failed, ref.uid):
-                self.claim_manager.unprepare(ref)
-        unprepared: dict[str, GcuError | None] = dict.fromkeys(ref.uid for ref in refs)
-        return unprepared | in_parallel(slow) | failed
-
-    def _fetch_and_plan(self, call: PrepareCall, ledger: Ledger, reader: ObjectReader) -> None:
-        """Read the claims, and sort them into `held`, `planned` and `failed`."""
-        held = {
-            uid: held
-            for uid in call.refs
-            if (held := ledger.claims.get(uid)) and held.state is ClaimState.PREPARE_COMPLETED
+        quick = {
+            ref.uid for ref in refs if ref.uid not in held or not _need_efsmi(held[ref.uid].devices)
         }
-        is_new = len(held) < len(call.refs)
-        others = others_to_read(ledger, call.refs) if is_new else {}
+        steps = {ref.uid: partial(self.claim_manager.unprepare, ref) for ref in refs}
+        return in_parallel(steps, quick=quick)
+
+    def _read(
+        self, call: PrepareCall, ledger: Ledger, reader: ObjectReader
+    ) -> Mapping[str, Object | GcuError]:
+        """Find what is held, and read the claims; those that can share a container with them are
+        read beside them."""
+        refs = call.refs
+        for uid, claim in call.claims.items():
+            held = ledger.claims.get(uid)
+            if held is not None and held.state is ClaimState.PREPARE_COMPLETED:
+                claim.held = held
+        others = others_to_read(ledger, refs) if call.planned else {}
         read = in_parallel(
-            {uid: partial(_read, reader, ref) for uid, ref in [*call.refs.items(), *others.items()]}
+            {uid: partial(_read, reader, ref) for uid, ref in [*refs.items(), *others.items()]}
         )
         call.others = {uid: read[uid] for uid in others}
-        for uid, ref in call.refs.items():
-            claim = read[uid]
-            if uid in held and not _is_reallocated(claim, held[uid]):
-                call.held[uid] = held[uid]
-            elif isinstance(claim, GcuError):
-                call.failed[uid] = _explained(ref, claim)
-            else:
-                call.objects[uid] = claim
-                with ErrorsInto(call.failed, uid):
-                    call.planned[uid] = planned_devices(
-                        claim, ref, pool=pool_name(self.node_name), share=self.claim_manager.share
-                    )
+        return read
 
-    def _resolve_visible_cards(
-        self, call: PrepareCall, ledger: Ledger, reader: ObjectReader
-    ) -> dict[str, PreparedDevices]:
-        failed: dict[str, GcuError] = {}
-        with ErrorsInto(failed, ""):
-            return resolve_visible_cards(call, reader, ledger, self.node_name)
-        call.failed |= dict.fromkeys(call.planned, failed[""])
-        return {}
+    def _plan(self, claim: CallClaim, read: Object | GcuError) -> None:
+        """Plan the claim as it was `read`, unless it is prepared so. A prepared claim that cannot
+        be read, or is deleted, stays: the kubelet may ask for a container that runs with it."""
+        if claim.held is not None:
+            if isinstance(read, GcuError) or not is_reallocated(read, claim.held):
+                return
+            claim.held = None
+        if isinstance(read, GcuError):
+            raise _explained(claim.ref, read)
+        claim.object = read
+        claim.devices = planned_devices(
+            read, claim.ref, pool=pool_name(self.node_name), share=self.claim_manager.share
+        )
+
+    def _prepare(self, claim: CallClaim, is_cancelled: IsCancelled | None) -> Prepared:
+        if claim.error is not None:
+            raise claim.error
+        if claim.held is not None:
+            devices = self.claim_manager.verify(claim.ref)
+        else:
+            devices = self.claim_manager.prepare(
+                claim.ref, claim.devices, is_cancelled=is_cancelled
+            )
+        return _answer(claim.ref, devices)
 
 
-def _answer(ref: ClaimRef, result: PreparedDevices | GcuError) -> Prepared | GcuError:
-    if isinstance(result, GcuError):
-        return result
+def _keep_error(claims: Collection[CallClaim], step: Callable[[], None]) -> None:
+    """Run a step for the claims; its error is theirs."""
+    error = attempt(step)
+    if error is not None:
+        for claim in claims:
+            claim.error = error
+
+
+def _answer(ref: ClaimRef, devices: PreparedDevices) -> Prepared:
     return tuple(
         ClaimDevice(
             request=device.request,
@@ -155,7 +158,7 @@ def _answer(ref: ClaimRef, result: PreparedDevices | GcuError) -> Prepared | Gcu
             cdi_ids=(device_id(ref, device),),
             share_id=device.share_id,
         )
-        for device in result
+        for device in devices
     )
 
 
@@ -173,16 +176,10 @@ def _explained(ref: ClaimRef, error: GcuError) -> GcuError:
     return error
 
 
-def _is_reallocated(claim: Object | GcuError, held: PreparedClaim) -> bool:
-    """Whether the claim has another allocation by now. False where it cannot be read or is gone:
-    the kubelet may ask for a container that runs with the prepared devices."""
-    if isinstance(claim, GcuError):
-        return False
-    with ErrorsInto({}, held.owner.uid):
-        return is_reallocated(claim, held)
-    return False
+def _uses_efsmi(claim: CallClaim) -> bool:
+    """Whether its devices need calls of efsmi, which run for several cards at the same time."""
+    return _need_efsmi(claim.held.devices if claim.held is not None else claim.devices)
 
 
-def _needs_efsmi(devices: PreparedDevices) -> bool:
-    """Whether the devices need calls of efsmi, which run for several cards at the same time."""
+def _need_efsmi(devices: PreparedDevices) -> bool:
     return any(device.mode is Mode.DRS for device in devices)

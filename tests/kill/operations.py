@@ -11,6 +11,7 @@ import signal
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Final
 
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.effects import Point
@@ -27,6 +28,7 @@ _SECONDS = 60.0
 _OFTEN = 0.5  # seconds between two looks at the node
 
 Order = Moment | None
+_BEFORE_FILE: Final = Moment(Point.CDI_WRITE, "before", 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +113,12 @@ def damaged(node: Node, kind: Kind) -> ClaimRef:
 
 
 def unfinished(node: Node, kind: Kind) -> ClaimRef:
-    """Killed when all was made and nothing answered."""
+    """Killed when an instance was made that no record names, or before the file of what is
+    recorded."""
     ref = allocated(node, kind)
-    give_order(node.agent.order, Moment(Point.CDI_RENAME, "after", 1))
+    is_divided = node.held[ref].mode is Mode.DRS
+    moment = Moment(Point.JOURNAL_APPEND, "before", 2) if is_divided else _BEFORE_FILE
+    give_order(node.agent.order, moment)
     with suppress(NoAnswer):
         node.prepare(ref)
     assert node.agent.ended(_SECONDS)

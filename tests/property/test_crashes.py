@@ -83,7 +83,7 @@ def succeed(answers: object) -> None:
 @pytest.mark.parametrize("step", [prepare, unprepare], ids=lambda step: step.__name__)
 def test_a_kill_at_every_moment_is_recovered_from(fast_path: Path, step: Step, again: Step) -> None:
     count = len(moments(fast_path / "watched", step))
-    assert count >= 20
+    assert count >= 12
     for n in range(1, count + 1):
         world, refs = new_world(fast_path / f"{n}")
         assert killed(world, refs, step, n)
@@ -114,7 +114,7 @@ def test_a_kill_in_the_recovery_from_a_kill(fast_path: Path, step: Step) -> None
             check(world, agent)
             succeed(prepare(agent, refs))
             check(world, agent)
-    assert recoveries > 80
+    assert recoveries > 50
 
 
 @pytest.mark.parametrize("step", [prepare, unprepare], ids=lambda step: step.__name__)
@@ -145,10 +145,6 @@ def test_the_points_of_a_claims_life(fast_path: Path) -> None:
         "journal.sync",
         "cdi.write",
         "cdi.rename",
-        "journal.append",
-        "journal.sync",
-        "journal.append",
-        "journal.sync",
         "cdi.remove",
         "journal.append",
         "journal.sync",

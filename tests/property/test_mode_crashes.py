@@ -213,7 +213,6 @@ def test_the_points_of_an_instances_life(fast_path: Path) -> None:
         *["efsmi.call"] * 2,  # create, list
         *written,
         *["cdi.write", "cdi.rename"],
-        *written,
     ]
     assert points(effects.moments[middle:]) == [
         *written,

@@ -22,6 +22,7 @@ func serve(arguments []string) error {
 	root := flags.String("kubelet-root", "", "the kubelet's root directory")
 	cdi := flags.String("cdi-dir", "", "where CDI files go")
 	uid := flags.String("pod-uid", "", "UID of this pod")
+	syncDelay := flags.Duration("sync-delay", 0, "added to each sync, as on a slower disk")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
@@ -39,7 +40,7 @@ func serve(arguments []string) error {
 	defer stop()
 	helper, err := kubeletplugin.Start(
 		ctx,
-		&plugin{store: store{filepath.Join(data, "checkpoint.json")}, cdi: cdiFiles{*cdi}},
+		&plugin{store: store{filepath.Join(data, "checkpoint.json"), *syncDelay}, cdi: cdiFiles{*cdi}},
 		kubeletplugin.DriverName(*driver),
 		kubeletplugin.NodeName(*node),
 		kubeletplugin.KubeClient(client),

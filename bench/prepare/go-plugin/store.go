@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,7 +31,10 @@ type envelope struct {
 }
 
 // store writes as k8s.io/kubernetes/pkg/kubelet/util/store does: a temporary file, fsync, rename.
-type store struct{ path string }
+type store struct {
+	path      string
+	syncDelay time.Duration
+}
 
 func (s store) read() (*checkpoint, error) {
 	found := &checkpoint{Claims: map[types.UID]entry{}}
@@ -76,6 +80,7 @@ func (s store) save(state *checkpoint) error {
 	}
 	_, err = file.Write(content)
 	if err == nil {
+		time.Sleep(s.syncDelay)
 		err = file.Sync()
 	}
 	if closed := file.Close(); err == nil {

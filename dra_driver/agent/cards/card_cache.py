@@ -13,7 +13,7 @@ from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.hardware.efsmi.runner import EfsmiHung
 from dra_driver.hardware.machine import HardwareScan, Machine
 from dra_driver.hardware.sysfs import Sysfs
-from dra_driver.model.card import Card, Problem
+from dra_driver.model.card import NO_READINGS, Card, Problem
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.names import TAINT_UNHEALTHY
 from dra_driver.model.pci import PciAddress
@@ -210,4 +210,5 @@ def _silent(card: Card, reason: str) -> Card:
 def _unreadable(card: Card, value: str, text: str) -> Card:
     """The card as it was last read, with the reason why it cannot be read."""
     others = tuple(each for each in card.problems if each.value not in {"lost", "efsmi"})
-    return replace(card, problems=(*others, Problem(TAINT_UNHEALTHY, value, text)))
+    problems = (*others, Problem(TAINT_UNHEALTHY, value, text))
+    return replace(card, problems=problems, readings=NO_READINGS)

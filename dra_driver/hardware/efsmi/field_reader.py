@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Mapping
+from enum import Enum
 from itertools import islice
 from typing import Any, Final, TypeVar
 
@@ -11,13 +13,17 @@ from dra_driver.hardware.efsmi.sanitize import printable, shown
 from dra_driver.model.errors import HardwareError, InvalidValue
 from dra_driver.model.pci import PciAddress
 
+logger = logging.getLogger(__name__)
+
 Values = Mapping[tuple[str, str], Any]
 """By (section, key): text, or what JSON has for it."""
 
 _FLAGS: Final = {"true": True, "enable": True, "false": False, "disable": False}
 _NOT_TOLD: Final = frozenset({"", "-", "n/a"})
 _MEBIBYTES: Final = re.compile(r"([0-9]{1,9})(?:\.0+)?\s*(?:MiB)?", re.IGNORECASE)
-_COUNT: Final = re.compile(r"[0-9]{1,18}")
+_COUNT: Final = re.compile(r"([0-9]{1,18})")
+_CELSIUS: Final = re.compile(r"(-?[0-9]{1,3}(?:\.[0-9]{1,6})?)\s*(?:℃|°?C)?")
+_WATTS: Final = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,6})?)\s*W?")
 # Without a unit a number is taken for MiB (a tool of others reads the JSON so); what is above
 # must be bytes or KiB, as no card has 16 TiB.
 _MOST_MEBIBYTES: Final = 2**24
@@ -39,9 +45,18 @@ def at_most(rows: Iterable[Row], where: str) -> tuple[Row, ...]:
     return found
 
 
+class IfUnreadable(Enum):
+    """What it means for a card that a value is printed and not understood. Whoever reads a field
+    says it."""
+
+    UNHEALTHY = "nothing new is placed on the card, and people are told"
+    UNKNOWN = "the value is unknown, which is logged at debug"
+    IGNORED = "as if the value were not printed"
+
+
 class FieldReader:
-    """Each method gives None for a value that is not there, is ``N/A``, or is not understood;
-    the latter are in `unclear` too."""
+    """Each method gives None for a value that is not there, is ``N/A``, or is not understood. The
+    latter are in `unclear`, too, where they make the card unhealthy."""
 
     def __init__(self, values: Values) -> None:
         self._values = values
@@ -54,41 +69,57 @@ class FieldReader:
     def has(self, section: str, key: str) -> bool:
         return (section, key) in self._values
 
-    def text(self, section: str, key: str) -> str | None:
+    def text(self, section: str, key: str, meaning: IfUnreadable) -> str | None:
         value = self._values.get((section, key))
         if isinstance(value, bool | int | float | str):
             told = printable(str(value))
             if len(told) <= _LONGEST_TEXT:
                 return None if told.lower() in _NOT_TOLD else told
         if value is not None:
-            self._odd(section, key, value)
+            self._odd(section, key, value, meaning)
         return None
 
-    def flag(self, section: str, key: str) -> bool | None:
-        told = self.text(section, key)
+    def flag(self, section: str, key: str, meaning: IfUnreadable) -> bool | None:
+        told = self.text(section, key, meaning)
         if told is not None and told.lower() not in _FLAGS:
-            self._odd(section, key, told)
+            self._odd(section, key, told, meaning)
         return None if told is None else _FLAGS.get(told.lower())
 
-    def mebibytes(self, section: str, key: str) -> int | None:
-        """A card's memory: never 0, and with ``MiB`` or without a unit."""
-        told = self.text(section, key)
-        match = _MEBIBYTES.fullmatch(told or "")
-        amount = int(match[1]) if match else 0
-        if 0 < amount < _MOST_MEBIBYTES:
-            return amount
-        if told is not None:
-            self._odd(section, key, told)
-        return None
-
-    def count(self, section: str, key: str) -> int | None:
-        told = self.text(section, key)
-        if told is None or _COUNT.fullmatch(told):
+    def mebibytes(
+        self, section: str, key: str, meaning: IfUnreadable, *, least: int = 1
+    ) -> int | None:
+        """Memory of a card, with ``MiB`` or without a unit; less than `least` is not understood."""
+        told = self._matched(section, key, _MEBIBYTES, meaning)
+        if told is None or least <= int(told) < _MOST_MEBIBYTES:
             return None if told is None else int(told)
-        self._odd(section, key, told)
+        self._odd(section, key, self._values[section, key], meaning)
         return None
 
-    def address(self, section: str) -> PciAddress | None:
+    def count(self, section: str, key: str, meaning: IfUnreadable) -> int | None:
+        told = self._matched(section, key, _COUNT, meaning)
+        return None if told is None else int(told)
+
+    def celsius(self, section: str, key: str, meaning: IfUnreadable) -> float | None:
+        """``35 ℃``, ``39 C``, or without a unit."""
+        told = self._matched(section, key, _CELSIUS, meaning)
+        return None if told is None else float(told)
+
+    def watts(self, section: str, key: str, meaning: IfUnreadable) -> float | None:
+        """``99 W``, or without a unit."""
+        told = self._matched(section, key, _WATTS, meaning)
+        return None if told is None else float(told)
+
+    def _matched(
+        self, section: str, key: str, form: re.Pattern[str], meaning: IfUnreadable
+    ) -> str | None:
+        """The first group of `form`."""
+        told = self.text(section, key, meaning)
+        match = form.fullmatch(told or "")
+        if told is not None and match is None:
+            self._odd(section, key, told, meaning)
+        return match[1] if match else None
+
+    def address(self, section: str, meaning: IfUnreadable) -> PciAddress | None:
         """From the four keys of PCIe Info, which are hexadecimal text without ``0x``."""
         keys = ("Domain", "Bus", "Dev", "Func")
         values = [self._values.get((section, key)) for key in keys]
@@ -104,8 +135,12 @@ class FieldReader:
                 )
             except InvalidValue:
                 pass
-        self._odd(section, "Domain Bus Dev Func", told)
+        self._odd(section, "Domain Bus Dev Func", told, meaning)
         return None
 
-    def _odd(self, section: str, key: str, value: object) -> None:
-        self._unclear.append(f"{section} / {key} is '{shown(str(value))}'")
+    def _odd(self, section: str, key: str, value: object, meaning: IfUnreadable) -> None:
+        doubt = f"{section} / {key} is '{shown(str(value))}'"
+        if meaning is IfUnreadable.UNHEALTHY:
+            self._unclear.append(doubt)
+        elif meaning is IfUnreadable.UNKNOWN:
+            logger.debug("efsmi says what is not understood: %s", doubt)

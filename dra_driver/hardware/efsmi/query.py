@@ -1,8 +1,8 @@
 """Reading ``efsmi -q``: blocks of ``key : value``, one block a card; as text or as JSON.
 
 Which sections and keys exist depends on the tool's version, so values are taken by section and
-exact key, and what is not known is passed over. A value that is there and cannot be understood
-is kept as `unclear`, so that one card's oddity is told and costs no other card.
+exact key, and what is not known is passed over. What a value means that is there and cannot be
+understood is said where it is read (`IfUnreadable`). One card's oddity costs no other card.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from dra_driver.hardware.efsmi.field_reader import FieldReader, Values, at_most
+from dra_driver.hardware.efsmi.field_reader import FieldReader, IfUnreadable, Values, at_most
 from dra_driver.hardware.efsmi.sanitize import last_line
-from dra_driver.model.card import Ecc
+from dra_driver.model.card import NO_READINGS, Ecc, Readings
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.pci import PciAddress
+
+UNHEALTHY, UNKNOWN, IGNORED = IfUnreadable
 
 _BLOCK = re.compile(r"DEV ID\s+([0-9]{1,4})")
 
@@ -42,6 +44,7 @@ class QueriedCard:
     ecc: Ecc | None
     errors: int | None
     unclear: tuple[str, ...]
+    readings: Readings = field(default=NO_READINGS, compare=False)
 
     @property
     def complete(self) -> bool:
@@ -123,20 +126,26 @@ def _is_index(value: object) -> bool:
 
 def _card(index: int, values: Values) -> QueriedCard:
     read = FieldReader(values)
-    name = read.text("Device Info", "Dev Name")
-    memory = "Total Size" if read.has("Device Mem Info", "Total Size") else "Mem Size"
-    current = read.flag("ECC Mode", "Current")
-    pending = read.flag("ECC Mode", "Pending")
+    name = read.text("Device Info", "Dev Name", UNHEALTHY)
+    is_new = read.has("Device Mem Info", "Total Size")
+    memory, used = ("Total Size", "Used Size") if is_new else ("Mem Size", "Mem Usage")
+    current = read.flag("ECC Mode", "Current", UNHEALTHY)
+    pending = read.flag("ECC Mode", "Pending", UNHEALTHY)
     return QueriedCard(
         index=index,
-        address=read.address("PCIe Info"),
+        address=read.address("PCIe Info", UNHEALTHY),
         model=(name.removeprefix("Enflame").strip() or None) if name else None,
-        uuid=read.text("Device Info", "Dev UUID"),
-        memory_mib=read.mebibytes("Device Mem Info", memory),
-        driver_version=read.text("Driver Info", "Ver"),
-        healthy=read.flag("Device Info", "Health"),
-        rma=read.flag("RMA Info", "Flags"),
+        uuid=read.text("Device Info", "Dev UUID", UNHEALTHY),
+        memory_mib=read.mebibytes("Device Mem Info", memory, UNHEALTHY),
+        driver_version=read.text("Driver Info", "Ver", IGNORED),
+        healthy=read.flag("Device Info", "Health", UNHEALTHY),
+        rma=read.flag("RMA Info", "Flags", UNHEALTHY),
         ecc=None if current is None else Ecc(current, current if pending is None else pending),
-        errors=read.count("Error Records", "Total Error Count"),
+        errors=read.count("Error Records", "Total Error Count", UNHEALTHY),
+        readings=Readings(
+            temperature=read.celsius("Temperature Info", "GCU Temp", UNKNOWN),
+            power=read.watts("Power Info", "Cur Power", UNKNOWN),
+            memory_used_mib=read.mebibytes("Device Mem Info", used, UNKNOWN, least=0),
+        ),
         unclear=read.unclear,
     )

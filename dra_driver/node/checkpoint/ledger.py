@@ -7,9 +7,11 @@ one mode at a time, and no part of it is given twice.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.claims.owner import ContainerAllocation, Owner
@@ -19,6 +21,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.records import (
     CardRecordKind,
+    CdiNames,
     ClaimStep,
     PreparedDevice,
     Record,
@@ -33,20 +36,22 @@ class ClaimState(StrEnum):
     PREPARE_STARTED = "intent"
     PREPARE_COMPLETED = "prepared"
     UNPREPARE_STARTED = "unpreparing"
+    RELEASED = "released"
 
 
 _STATES: Final = frozenset(state.value for state in ClaimState)
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedClaim:
+class PreparedClaim(msgspec.Struct, frozen=True):
     """An owner with its devices. ``records`` are its JSON objects, in their order: the last one of
-    each known kind, and all of unknown kinds, which are preserved."""
+    each known kind, and all of unknown kinds, which are preserved. ``names`` are what is left of an
+    owner that is released."""
 
     owner: Owner
     state: ClaimState
     devices: tuple[PreparedDevice, ...]
     records: tuple[Mapping[str, Any], ...]
+    names: CdiNames = {}
 
     @property
     def cards(self) -> frozenset[PciAddress]:
@@ -54,15 +59,14 @@ class PreparedClaim:
         return frozenset(device.card for device in self.devices if not device.admin_access)
 
 
-@dataclass(frozen=True, slots=True)
-class Ledger:
+class Ledger(msgspec.Struct, frozen=True):
     """All prepared claims by their owners' UIDs. Immutable: `apply` returns a new one.
 
     ``switched`` are the cards whose DRS mode the driver switched on, or was about to, and has not
     switched off since.
     """
 
-    claims: Mapping[str, PreparedClaim] = field(default_factory=dict)
+    claims: Mapping[str, PreparedClaim] = {}
     switched: frozenset[PciAddress] = frozenset()
     unknown: tuple[Mapping[str, Any], ...] = ()
 
@@ -82,7 +86,8 @@ class Ledger:
         if record.kind in _STATES:
             kept = tuple(raw for raw in kept if raw["kind"] != record.kind)
             state = ClaimState(record.kind)
-            held = PreparedClaim(record.owner, state, record.devices, (*kept, record.raw))
+            records = (*kept, record.raw)
+            held = PreparedClaim(record.owner, state, record.devices, records, record.names)
         elif held is not None:
             held = replace(held, records=(*kept, record.raw))
         else:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final
+
+import msgspec
 
 from dra_driver.model.claims.amounts import CAPACITY_OF_MODE
 from dra_driver.model.claims.claim import ClaimRef, Result
@@ -25,13 +26,15 @@ from dra_driver.model.quantity import parse_quantity
 class ClaimStep(StrEnum):
     """The steps of a claim on the node, each written before the effects that follow it.
 
-    ``intent`` and ``unpreparing`` account for every effect that may have happened; ``prepared`` and
-    ``forgotten`` say that all effects have.
+    ``intent`` and ``unpreparing`` account for every change of a card that may have happened;
+    ``prepared`` and ``forgotten`` say that all changes have. ``released`` has no device, only the
+    CDI names that the kubelet knows (`dra_driver.node.claims.reallocation`).
     """
 
     PREPARE_STARTED = "intent"
     PREPARE_COMPLETED = "prepared"
     UNPREPARE_STARTED = "unpreparing"
+    RELEASED = "released"
     FORGOTTEN = "forgotten"
 
 
@@ -49,8 +52,7 @@ class CardRecordKind(StrEnum):
 _RECORDS: Final = "records"
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedDevice:
+class PreparedDevice(msgspec.Struct, frozen=True):
     """One device of an owner.
 
     ``device_name`` is the device's name in the ResourceSlice. ``visible_cards`` are the cards
@@ -69,7 +71,7 @@ class PreparedDevice:
     pool: str
     device_name: str
     share_id: str | None = None
-    consumed: Mapping[str, str] = field(default_factory=dict)
+    consumed: Mapping[str, str] = {}
     visible_cards: tuple[PciAddress, ...] = ()
     instance: Instance | None = None
     instances_before: tuple[Instance, ...] | None = None
@@ -125,16 +127,20 @@ class PreparedDevice:
 PreparedDevices = tuple[PreparedDevice, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+CdiNames = Mapping[str, tuple[str, ...]]
+"""CDI names by the claim's request."""
+
+
+class Record(msgspec.Struct, frozen=True):
     """One record. ``kind`` is a `ClaimStep`, a `CardRecordKind`, or the kind that a newer version
     wrote; ``raw`` is the JSON object with all fields."""
 
     kind: str
     owner: Owner | None
-    devices: tuple[PreparedDevice, ...]
+    devices: PreparedDevices
     raw: Mapping[str, Any]
     card: PciAddress | None = None
+    names: CdiNames = {}
 
 
 # A node has a few dozen amounts, and each prepare reads those of all claims.
@@ -147,7 +153,7 @@ def _amount(text: str) -> int | None:
     return int(value) if value >= 1 and value == int(value) else None
 
 
-def record(kind: ClaimStep, owner: Owner, devices: tuple[PreparedDevice, ...]) -> Record:
+def record(kind: ClaimStep, owner: Owner, devices: PreparedDevices) -> Record:
     """A new record. Every kind has all that is known, so that one record is enough if others are
     damaged."""
     raw = {
@@ -156,6 +162,14 @@ def record(kind: ClaimStep, owner: Owner, devices: tuple[PreparedDevice, ...]) -
         "holds": [_device_out(device) for device in devices],
     }
     return Record(kind, owner, devices, raw)
+
+
+def released_record(owner: Owner, names: CdiNames) -> Record:
+    """A new record of an owner whose devices are released, but whose CDI `names` stay."""
+    kind = ClaimStep.RELEASED
+    listed = {request: list(every) for request, every in names.items()}
+    raw = {"kind": kind.value, **_owner_out(owner), "names": listed}
+    return Record(kind, owner, (), raw, names=names)
 
 
 def card_record(kind: CardRecordKind, card: PciAddress) -> Record:
@@ -208,10 +222,11 @@ def read(raw: Mapping[str, Any]) -> Record:
             return Record(kind, None, (), raw, PciAddress.parse(raw["card"]))
         owner = _owner_in(raw)
         devices = tuple(_device_in(device) for device in raw.get("holds", ()))
+        names = {str(key): tuple(map(str, each)) for key, each in raw.get("names", {}).items()}
     except (KeyError, TypeError, ValueError, AttributeError, GcuError):
         known = {*ClaimStep, *CardRecordKind}
         return Record("" if kind in known else kind, None, (), raw)
-    return Record(kind, owner, devices, raw)
+    return Record(kind, owner, devices, raw, names=names)
 
 
 def _owner_out(owner: Owner) -> dict[str, Any]:

@@ -72,8 +72,19 @@ class DeviceOps:
         }
         return {device: total for device, total in totals.items() if total is not None}
 
+    def changes_cards(self, devices: PreparedDevices) -> bool:
+        """Whether preparing or releasing the devices changes a card: an instance is created or
+        destroyed, or DRS mode is switched off."""
+        switched = self._journal.snapshot().switched
+        return any(
+            not device.admin_access
+            and (self._modes[device.mode].changes_card or device.card in switched)
+            for device in devices
+        )
+
     def create(self, owner: Owner, devices: PreparedDevices, cards: Cards) -> PreparedDevices:
-        """Create the devices, and record each one as soon as it exists."""
+        """Create the devices, and record each one as soon as it exists; the caller records the
+        last one."""
         made = list(devices)
         for at, device in enumerate(devices):
             if device.admin_access:
@@ -82,7 +93,7 @@ class DeviceOps:
                 if device.mode is not Mode.DRS:
                     self._require_drs_off(device.card)
                 made[at] = self._modes[device.mode].create(device, cards[device.card])
-            if made[at] != device:
+            if made[at] != device and device is not devices[-1]:
                 self._journal.write(record(ClaimStep.PREPARE_STARTED, owner, tuple(made)))
         return tuple(made)
 

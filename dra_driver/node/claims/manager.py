@@ -1,8 +1,8 @@
 """Prepares and unprepares one claim, so that a kill between any two steps loses nothing.
 
 An owner is a claim, or what the device plugin gave one container. Each method works for one owner
-and takes its locks itself. The order of the steps is the protocol of docs/dev/journal.md: the
-intent is durable before the effect.
+and takes its locks itself. The order of the steps is the protocol of docs/dev/journal.md: before a
+card is changed, an intent is durable; before the CDI file is written, the finished record is.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from dra_driver.model.claims.measures import Share
 from dra_driver.model.claims.owner import Orphan, Owner
@@ -32,11 +33,11 @@ from dra_driver.node.checkpoint.records import (
 from dra_driver.node.claims.device_ops import DeviceOps
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
 from dra_driver.node.claims.reallocation import (
-    has_only_aliases,
+    aliases,
     has_same_names,
     is_prepared_with,
     with_aliases,
-    with_own_names_as_aliases,
+    with_known_names,
 )
 from dra_driver.node.claims.recreated import OnRecreated
 from dra_driver.node.claims.release import Release
@@ -121,11 +122,14 @@ class PreparedClaimManager:
                 cards = self._specs.read_cards(visible_cards(devices), devices)
                 devices = self._device_ops.with_state_before(devices, cards)
                 totals = self._device_ops.totals(devices, cards)
-                self._admit(ClaimStep.PREPARE_STARTED, owner, devices, totals)
+                changes = self._device_ops.changes_cards(devices)
+                step = ClaimStep.PREPARE_STARTED if changes else ClaimStep.PREPARE_COMPLETED
+                self._admit(step, owner, devices, totals)
                 with self._undoing(owner.uid):
-                    devices = self._device_ops.create(owner, devices, cards)
+                    if changes:
+                        devices = self._device_ops.create(owner, devices, cards)
+                        self._journal.write(record(ClaimStep.PREPARE_COMPLETED, owner, devices))
                     self._specs.write(owner, devices, cards)
-                    self._journal.write(record(ClaimStep.PREPARE_COMPLETED, owner, devices))
             used = (each.device_name for each in devices if not each.admin_access)
             self._failures.on_prepared(owner, used)
         return devices
@@ -175,7 +179,7 @@ class PreparedClaimManager:
         with self._locked(owner.uid) as held:
             if held is None:
                 return Outcome.UNCHANGED
-            if has_only_aliases(held):
+            if held.state is ClaimState.RELEASED:
                 self._specs.remove(owner.uid)  # administrative access leaves nothing else
                 return Outcome.UNCHANGED
             if held.state is ClaimState.PREPARE_COMPLETED:
@@ -274,8 +278,8 @@ class PreparedClaimManager:
             try:
                 self._release.undo(self._journal.snapshot().claims[uid])
             except GcuError:
-                # The intent stays in the journal and holds the cards. Unprepare, the next
-                # reconciliation or the next start undoes it.
+                # The record stays in the journal and holds the cards. Unprepare, the next
+                # reconciliation or the next start finishes it.
                 logger.exception("%s could not be undone yet", uid)
             raise
 
@@ -289,8 +293,11 @@ class PreparedClaimManager:
     def _replace(self, held: PreparedClaim, wanted: PreparedDevices) -> PreparedDevices:
         """Release an earlier allocation of the claim; returns the wanted devices with the earlier
         CDI names as aliases."""
+        if held.state is ClaimState.RELEASED:
+            return with_aliases(held.names, wanted)
+        known = with_known_names(held)
         if has_same_names(held.devices, wanted):
             self._release.release(held)
-        elif not has_only_aliases(held):
-            self._release.release_or_orphan(with_own_names_as_aliases(held))
-        return with_aliases(held, wanted)
+        else:
+            self._release.release_or_orphan(known)
+        return with_aliases(aliases(known.devices), wanted)

@@ -6,25 +6,26 @@ in between. It remembers the CDI names of the earlier allocation, and passes the
 with the new ones (1.36.3, ``cm/dra/claiminfo.go``, ``addDevice``). If the runtime cannot resolve
 one of them, it creates no container. So the earlier names become aliases of the new devices until
 the kubelet forgets the claim. They are recorded when the devices are released, because the next
-prepare may fail.
+prepare may fail: the claim is `ClaimState.RELEASED` then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from dra_driver.model.claims.claim import ClaimRef, results
 from dra_driver.model.claims.owner import Owner
 from dra_driver.node.checkpoint.ledger import ClaimState, PreparedClaim
-from dra_driver.node.checkpoint.records import PreparedDevice, PreparedDevices
+from dra_driver.node.checkpoint.records import CdiNames, PreparedDevice, PreparedDevices
 
 
 def is_reallocated(claim: Mapping[str, Any], held: PreparedClaim) -> bool:
     """Whether `claim`, as the API server has it, has another allocation than `held`. A claim with
     another UID is another claim: False."""
-    if ClaimRef.of(claim) != held.owner:
+    if (claim.get("metadata") or {}).get("uid") != held.owner.uid:
         return False
     allocated = [(each.main_request, each.device, each.share_id) for each in results(claim)]
     return sorted(allocated, key=str) != sorted(map(_key, held.devices), key=str)
@@ -38,18 +39,32 @@ def is_prepared_with(owner: Owner, held: PreparedClaim, wanted: PreparedDevices)
     return not isinstance(owner, ClaimRef) or set(map(_key, held.devices)) == set(map(_key, wanted))
 
 
-def with_own_names_as_aliases(held: PreparedClaim) -> PreparedClaim:
-    """The claim with all names that the kubelet knows as aliases, for its record while it is
-    released."""
-    devices = tuple(replace(each, cdi_aliases=_known_names(held, each)) for each in held.devices)
+def with_known_names(held: PreparedClaim) -> PreparedClaim:
+    """The claim with all names that the kubelet knows as aliases: those of an answer, too."""
+    is_answered = held.state is not ClaimState.PREPARE_STARTED
+    devices = tuple(
+        replace(
+            device,
+            cdi_aliases=tuple(
+                dict.fromkeys((*device.cdi_aliases, *([device.cdi_name] if is_answered else [])))
+            ),
+        )
+        for device in held.devices
+    )
     return replace(held, devices=devices)
 
 
-def with_aliases(held: PreparedClaim, wanted: PreparedDevices) -> PreparedDevices:
-    """The `wanted` devices; the names of each request of `held` become aliases of its devices."""
-    earlier: dict[str, list[str]] = {}
-    for device in held.devices:
-        earlier.setdefault(device.request, []).extend(_known_names(held, device))
+def aliases(devices: Iterable[PreparedDevice]) -> CdiNames:
+    """The aliases of the devices of each request; without requests that have none."""
+    found: dict[str, tuple[str, ...]] = {}
+    for device in devices:
+        if device.cdi_aliases:
+            found[device.request] = (*found.get(device.request, ()), *device.cdi_aliases)
+    return found
+
+
+def with_aliases(earlier: CdiNames, wanted: PreparedDevices) -> PreparedDevices:
+    """The `wanted` devices; the `earlier` names of each request become aliases of its devices."""
     taken = {device.cdi_name for device in wanted}
     named = []
     for device in wanted:
@@ -61,37 +76,9 @@ def with_aliases(held: PreparedClaim, wanted: PreparedDevices) -> PreparedDevice
     return tuple(named)
 
 
-def without_devices(devices: Iterable[PreparedDevice]) -> PreparedDevices:
-    """The devices for the record of a released claim, when only its names remain: administrative
-    access uses no device."""
-    return tuple(
-        replace(device, instance=None, instances_before=None, admin_access=True)
-        for device in devices
-    )
-
-
-def has_aliases(devices: Iterable[PreparedDevice]) -> bool:
-    """Whether any device has CDI names of an earlier allocation."""
-    return any(device.cdi_aliases for device in devices)
-
-
 def has_same_names(one: Iterable[PreparedDevice], other: Iterable[PreparedDevice]) -> bool:
     """Whether both have the same CDI names."""
     return {device.cdi_name for device in one} == {device.cdi_name for device in other}
-
-
-def has_only_aliases(held: PreparedClaim) -> bool:
-    """Whether the claim was released, and only its names are still recorded."""
-    return (
-        held.state is ClaimState.UNPREPARE_STARTED and not held.cards and has_aliases(held.devices)
-    )
-
-
-def _known_names(held: PreparedClaim, device: PreparedDevice) -> tuple[str, ...]:
-    """The names that the kubelet knows: of a device that was in an answer, and all aliases."""
-    is_answered = held.state is not ClaimState.PREPARE_STARTED and not has_only_aliases(held)
-    own = (device.cdi_name,) if is_answered else ()
-    return tuple(dict.fromkeys((*device.cdi_aliases, *own)))
 
 
 def _key(device: PreparedDevice) -> tuple[str, str, str | None]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from dra_driver.hardware.drs.errors import CardGone
 from dra_driver.model.claims.claim import ClaimRef
@@ -12,11 +14,17 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.files import CdiSpecs
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.ledger import ClaimState, PreparedClaim
-from dra_driver.node.checkpoint.records import CardRecordKind, ClaimStep, card_record, record
+from dra_driver.node.checkpoint.records import (
+    CardRecordKind,
+    ClaimStep,
+    card_record,
+    record,
+    released_record,
+)
 from dra_driver.node.claims.device_ops import DeviceOps, Undestroyed
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
 from dra_driver.node.claims.orphans import cards_with_orphans, orphan_records
-from dra_driver.node.claims.reallocation import has_aliases, without_devices
+from dra_driver.node.claims.reallocation import aliases
 from dra_driver.node.ports import Hardware
 
 logger = logging.getLogger(__name__)
@@ -37,8 +45,8 @@ class Release:
         """Release the owner's devices. Devices that cannot be destroyed become orphans after some
         tries, so that the pod can terminate; until then raises HardwareError.
 
-        The record stays while it has CDI names of an earlier allocation, which the kubelet will use
-        again; `drop_aliases` drops them, too.
+        CDI names of an earlier allocation stay on record, because the kubelet will use them again;
+        `drop_aliases` drops them, too.
         """
         self._begin(held)
         undestroyed = self._destroy(held)
@@ -60,15 +68,19 @@ class Release:
         self.undo(held)
 
     def undo(self, held: PreparedClaim) -> None:
-        """`release` for an owner whose record says that it is being prepared or unprepared: nothing
-        is written before the effects."""
+        """`release` for a prepare that was not answered: nothing is written before the effects, as
+        its record accounts for all that may be there."""
         undestroyed = self._destroy(held)
         if undestroyed:
             raise _worst(undestroyed)
         self._forget(held)
 
     def _begin(self, held: PreparedClaim) -> None:
-        if held.state is not ClaimState.UNPREPARE_STARTED:
+        """Nothing is written before the file is removed where no card is changed: a kill between
+        leaves a prepared owner, whose file recovery writes."""
+        is_prepared = held.state is ClaimState.PREPARE_COMPLETED
+        changes = is_prepared and self.device_ops.changes_cards(held.devices)
+        if changes or held.state is ClaimState.PREPARE_STARTED:
             self.journal.write(record(ClaimStep.UNPREPARE_STARTED, held.owner, held.devices))
 
     def _destroy(self, held: PreparedClaim) -> Undestroyed:
@@ -97,9 +109,10 @@ class Release:
         lost = {device.card for device, _ in undestroyed}
         out = self.device_ops.leave_drs(held.owner, held.cards - lost)
         off = [card_record(CardRecordKind.DRS_OFF, card) for card in out]
+        names = {} if drop_aliases else aliases(held.devices)
         end = record(ClaimStep.FORGOTTEN, held.owner, ())
-        if has_aliases(held.devices) and not drop_aliases:
-            end = record(ClaimStep.UNPREPARE_STARTED, held.owner, without_devices(held.devices))
+        if names:
+            end = released_record(held.owner, names)
         orphans = tuple(replace(device, cdi_aliases=()) for device, _ in undestroyed)
         self.journal.commit(lambda now: [*orphan_records(now, held.owner, orphans), end, *off])
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec.structs import replace
 
 from dra_driver.model.errors import GcuError, HardwareError
 from dra_driver.model.pci import PciAddress
@@ -32,6 +34,23 @@ class Outcome(StrEnum):
     REMOVED = "its CDI file could not be read, and was removed"
 
 
+@dataclass(frozen=True, slots=True)
+class _Complete:
+    """All devices are on their cards."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Incomplete:
+    """Devices are missing on these cards."""
+
+    cards: frozenset[PciAddress]
+
+
+@dataclass(frozen=True, slots=True)
+class _Unexamined:
+    """The cards do not answer, and a container may run with the claim."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restore:
     """Each method is called with the locks of the owner and of its cards held."""
@@ -50,22 +69,28 @@ class Restore:
         """
         attempt = self.failures.attempt(held.owner, held.devices)
         with attempt if is_requested else nullcontext():
-            missing = self._missing(held)
-            outcome = Outcome.UNCHANGED if missing else self.render(held)
-        if missing:
-            with self.failures.attempt(held.owner, held.devices), self._reporting_recreated(held):
-                cards = self.specs.read_cards(missing, held.devices)
-                devices = self.device_ops.recreate(held.owner, held.devices, cards)
-                self.render(replace(held, devices=devices))
-            outcome = Outcome.RECREATED
-        if missing is not None:
-            made = (device.device_name for device in held.devices if device.card in missing)
-            self.failures.on_prepared(held.owner, made)
+            found = self._examine(held)
+            if not isinstance(found, _Incomplete):
+                outcome = self.render(held)
+        match found:
+            case _Incomplete(cards):
+                self._recreate(held, cards)
+                return Outcome.RECREATED
+            case _Complete():
+                self.failures.on_prepared(held.owner)
         return outcome
 
     def render(self, held: PreparedClaim) -> Outcome:
         """Write the CDI file where it is missing or outdated."""
         return Outcome.RENDERED if self.specs.refresh(held) else Outcome.UNCHANGED
+
+    def _recreate(self, held: PreparedClaim, missing: frozenset[PciAddress]) -> None:
+        with self.failures.attempt(held.owner, held.devices), self._reporting_recreated(held):
+            cards = self.specs.read_cards(missing, held.devices)
+            devices = self.device_ops.recreate(held.owner, held.devices, cards)
+            self.render(replace(held, devices=devices))
+        made = (device.device_name for device in held.devices if device.card in missing)
+        self.failures.on_prepared(held.owner, made)
 
     @contextmanager
     def _reporting_recreated(self, held: PreparedClaim) -> Iterator[None]:
@@ -83,13 +108,12 @@ class Restore:
         if failure is not None:
             raise failure
 
-    def _missing(self, held: PreparedClaim) -> frozenset[PciAddress] | None:
-        """The cards on which a device of the claim is missing. None if they cannot be examined and
-        a container may run with the claim."""
+    def _examine(self, held: PreparedClaim) -> _Complete | _Incomplete | _Unexamined:
         try:
-            return self.device_ops.missing(held.devices)
+            missing = self.device_ops.missing(held.devices)
         except HardwareError:
             if not self.specs.exists(held.owner.uid):
                 raise
             logger.warning("%s is not examined", held.owner.title, exc_info=True)
-            return None
+            return _Unexamined()
+        return _Incomplete(missing) if missing else _Complete()

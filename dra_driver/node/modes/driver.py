@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from dra_driver.model.card import Card
 from dra_driver.model.claims.measures import (
@@ -22,8 +23,12 @@ class ModeDriver(Protocol):
     """The steps for one device.
 
     All but `total` are called with the card's lock held, and raise GcuError. A process that was
-    killed may have done their work already.
+    killed may have done their work already. `changes_card` is whether `create` and `destroy` change
+    anything on the card.
     """
+
+    @property
+    def changes_card(self) -> bool: ...
 
     def with_state_before(self, device: PreparedDevice, /) -> PreparedDevice:
         """The device with the instances that the card has before the intent is written, so that
@@ -53,6 +58,8 @@ class ModeDriver(Protocol):
 
 class WholeCard:
     """A whole card needs nothing."""
+
+    changes_card = False
 
     def with_state_before(self, device: PreparedDevice, /) -> PreparedDevice:
         return device

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from dra_driver.hardware.drs.drs import Drs
 from dra_driver.hardware.drs.errors import CreateMadeOther
@@ -23,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 class DrsCard:
     """Creates and destroys instances. `ledger` gives the present state of the journal."""
+
+    changes_card = True
 
     def __init__(self, drs: Drs, tables: ProfileTables, ledger: Callable[[], Ledger]) -> None:
         self._drs = drs

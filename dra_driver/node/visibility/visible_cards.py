@@ -7,67 +7,57 @@ pods (`dra_driver.node.visibility.other_claims`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
-from dra_driver.model.claims.claim import ClaimRef, Object, claim_names
+from msgspec.structs import replace
+
+from dra_driver.model.claims.claim import Object, claim_names
 from dra_driver.model.claims.usage_sets import UsageSet, Use, may_be_together, usage_sets
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
 from dra_driver.node.checkpoint.records import PreparedDevice, PreparedDevices
 from dra_driver.node.ports import ObjectReader
+from dra_driver.node.prepare_call import PrepareCall
 from dra_driver.node.visibility.other_claims import may_use_others
 from dra_driver.node.visibility.pods import find_pods, title
 
 _REMEDY: Final = "use the same claims together in every pod that shares one of them"
 
 
-@dataclass(slots=True)
-class PrepareCall:
-    """The claims of one call; every key is a UID.
-
-    ``planned`` are to be prepared (``visible_cards`` still empty), ``objects`` are their API
-    objects; ``held`` are prepared already; ``failed`` could not be planned. ``others`` are not of
-    the call, but were read with its claims (`dra_driver.node.visibility.other_claims`).
-    """
-
-    refs: Mapping[str, ClaimRef]
-    planned: dict[str, PreparedDevices] = field(default_factory=dict)
-    objects: dict[str, Object] = field(default_factory=dict)
-    held: dict[str, PreparedClaim] = field(default_factory=dict)
-    failed: dict[str, GcuError] = field(default_factory=dict)
-    others: Mapping[str, Object | GcuError] = field(default_factory=dict)
-
-
 def resolve_visible_cards(
     call: PrepareCall, reader: ObjectReader, ledger: Ledger, node: str
-) -> dict[str, PreparedDevices]:
-    """The planned devices with their `visible_cards`; claims for which that fails go to `failed`.
+) -> None:
+    """Give the planned devices their `visible_cards`, or the claim the error.
 
     The pod is not read if the call has one request only, and the pod can have no other claim of
     this driver. Otherwise it is read from the API server. Raises Refused if its containers break
     the rule or the pod is unknown, KubeError if it cannot be read.
     """
-    if not call.planned:
-        return {}
-    is_one = len(call.refs) == 1 and len({device.request for device in _all(call.planned)}) == 1
-    if is_one and not _may_use_others(call, ledger):
-        return _alone(call)
-    pods = find_pods(call.refs.values(), call.objects.values(), reader, node)
+    planned = call.planned
+    if not planned:
+        return
+    requests = {device.request for claim in planned.values() for device in claim.devices}
+    is_one = len(call.claims) == 1 and len(requests) == 1
+    objects = [claim.object for claim in call.claims.values() if claim.object is not None]
+    pods: Sequence[Object] = ()
+    if not is_one or may_use_others(ledger, call.refs, objects[0], call.others):
+        pods = find_pods(call.refs.values(), objects, reader, node)
     if not pods:
-        if is_one:
-            return _alone(call)  # no container on this node can use it with another claim
-        raise _unknown_pod(call, node)
+        if not is_one:
+            raise _unknown_pod(call, node)
+        for claim in planned.values():  # no container here can use it with another claim
+            _check_instances(claim.devices)
+            claim.devices = _together(claim.devices)
+        return
     answers = [_for_pod(call, pod, ledger) for pod in pods]
-    resolved: dict[str, PreparedDevices] = {}
-    for uid in call.planned:
+    for uid, claim in planned.items():
         found = _agreed([each[uid] for each in answers], pods)
         if isinstance(found, GcuError):
-            call.failed[uid] = found
+            claim.error = found
         else:
-            resolved[uid] = found
-    return resolved
+            claim.devices = found
 
 
 def _agreed(
@@ -87,21 +77,10 @@ def _agreed(
     return answers[0]
 
 
-def _may_use_others(call: PrepareCall, ledger: Ledger) -> bool:
-    [claim] = call.objects.values()
-    return may_use_others(ledger, call.refs, claim, call.others)
-
-
-def _alone(call: PrepareCall) -> dict[str, PreparedDevices]:
-    """All planned devices are used together, and no others."""
-    for devices in call.planned.values():
-        _check_instances(devices)
-    return {uid: _together(devices) for uid, devices in call.planned.items()}
-
-
 def _unknown_pod(call: PrepareCall, node: str) -> Refused:
-    names = ", ".join(sorted(ref.name for ref in call.refs.values()))
-    namespaces = ", ".join(sorted({ref.namespace for ref in call.refs.values()}))
+    refs = call.refs.values()
+    names = ", ".join(sorted(ref.name for ref in refs))
+    namespaces = ", ".join(sorted({ref.namespace for ref in refs}))
     return Refused(
         f"no pod on node {node} is known to use claims {names} of namespace {namespaces} together, "
         "so what each container sees is unknown",
@@ -114,16 +93,17 @@ def _for_pod(
 ) -> dict[str, PreparedDevices | GcuError]:
     """The devices of each planned claim with the cards that the pod's containers see, or its error.
     Raises Refused if the containers break the rule."""
-    failed = dict(call.failed)
+    planned = call.planned
+    failed = {uid: claim.error for uid, claim in call.claims.items() if claim.error is not None}
     uses = _Uses.of(call, pod, ledger, failed)
     sets = usage_sets(pod, uses.names, uses.requests)
     while True:
         failures = len(failed)
         resolved: dict[str, PreparedDevices | GcuError] = {}
-        for uid in sorted(call.planned.keys() - failed.keys()):
+        for uid in sorted(planned.keys() - failed.keys()):
             try:
                 resolved[uid] = tuple(
-                    uses.resolved(uid, device, sets) for device in call.planned[uid]
+                    uses.resolved(uid, device, sets) for device in planned[uid].devices
                 )
             except Refused as error:
                 failed[uid] = error
@@ -148,8 +128,8 @@ class _Uses:
         cls, call: PrepareCall, pod: Object, ledger: Ledger, failed: Mapping[str, GcuError]
     ) -> _Uses:
         namespace = pod["metadata"].get("namespace", "")
-        by_name = {ref.name: uid for uid, ref in call.refs.items()}
-        held = dict(call.held)
+        by_name = {claim.ref.name: uid for uid, claim in call.claims.items()}
+        held = {uid: claim.held for uid, claim in call.claims.items() if claim.held is not None}
         names: dict[str, str] = {}
         for entry, claim in claim_names(pod).items():
             uid = by_name.get(claim or "")
@@ -161,7 +141,8 @@ class _Uses:
                         held[uid] = prepared
             if uid is not None:
                 names[entry] = uid
-        devices = {uid: each.devices for uid, each in held.items()} | call.planned
+        devices = {uid: each.devices for uid, each in held.items()}
+        devices |= {uid: each.devices for uid, each in call.planned.items()}
         requests = {uid: frozenset(h.request for h in every) for uid, every in devices.items()}
         # The devices of a claim that could not be planned are unknown, but not the pod's requests.
         requests |= {uid: _asked(pod, names, uid) for uid in failed}
@@ -227,8 +208,3 @@ def _check_instances(devices: PreparedDevices) -> None:
             "and its variables can name one instance only",
             remedy="let each container use one DRS request, and no other GCU request",
         )
-
-
-def _all(planned: Mapping[str, PreparedDevices]) -> Iterator[PreparedDevice]:
-    for devices in planned.values():
-        yield from devices

@@ -152,6 +152,7 @@ def test_what_is_published_and_held(registry: CollectorRegistry) -> None:
         'gcu_agent_claims{state="prepared"} 1.0',
         'gcu_agent_claims{state="intent"} 1.0',
         'gcu_agent_claims{state="unpreparing"} 0.0',
+        'gcu_agent_claims{state="released"} 0.0',
         'gcu_agent_prepared_devices{mode="whole"} 2.0',
         'gcu_card_problem{pci_bus_id="0000:0e:00.0",problem="changing",value=""} 1.0',
         'gcu_card_problem{pci_bus_id="0000:0e:00.0",problem="unhealthy",value="rma"} 1.0',

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from prometheus_client.core import GaugeMetricFamily
 
 from dra_driver.agent import card_metrics
+from dra_driver.agent import metric_specs as specs
 from dra_driver.kubelet_api.pod_resources import ContainerResources
+from dra_driver.model.card import Readings
 from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.claims.owner import ContainerAllocation, Owner
 from dra_driver.model.devices.device import device_name
@@ -66,6 +69,21 @@ def test_sizes() -> None:
         (mode, str(address)): size
         for mode, size in (("whole", 1), ("shared", 6), ("drs", 6))
         for address in (FIRST, SECOND, THIRD)
+    }
+
+
+def test_what_is_measured_has_the_labels_of_a_card_and_nothing_unknown_has_a_sample() -> None:
+    cards = [
+        replace(KNOWN[FIRST], readings=Readings(35.0, None, 2)),
+        replace(KNOWN[SECOND], readings=Readings(power=99.5)),
+    ]
+    found = {each.name: values(each, *specs.CARD) for each in card_metrics.about_readings(cards)}
+    first, second = card_metrics.about_cards(cards).samples
+    labels = [tuple(each.labels[name] for name in specs.CARD) for each in (first, second)]
+    assert found == {
+        "gcu_card_temperature_celsius": {labels[0]: 35.0},
+        "gcu_card_power_watts": {labels[1]: 99.5},
+        "gcu_card_memory_used_bytes": {labels[0]: 2.0 * 1024 * 1024},
     }
 
 

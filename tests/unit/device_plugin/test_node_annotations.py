@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from dra_driver.config.card_rules import CardConfig
 from dra_driver.device_plugin.allocator import planned_devices
@@ -177,7 +178,7 @@ def test_the_order_of_the_kubelets_record_changes_nothing() -> None:
 def test_an_instance_is_told_as_the_tool_calls_it(
     made: Instance, told: HeldInstance | None
 ) -> None:
-    holds = tuple(replace(each, instance=made) for each in planned_devices(THREE, POOL))
+    holds = tuple(structs.replace(each, instance=made) for each in planned_devices(THREE, POOL))
     [found] = node_cards(view((THREE, holds)), [recorded(THREE, "pod-a")])
     assert found.held == (Hold("pod-a", "main", 3, told),)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dra_driver.model.card import Card, DeviceNode, Ecc, Problem, Virtualization
+from dra_driver.model.card import Card, DeviceNode, Ecc, Problem, Readings, Virtualization
 from dra_driver.model.names import TAINT_UNHEALTHY
 from dra_driver.model.pci import PciAddress
 
@@ -39,5 +39,6 @@ OTHER = Card(
     problems=(Problem(TAINT_UNHEALTHY, "rma", "flagged"),),
     errors=9,
     missing_nodes=("/dev/gcuctl",),
+    readings=Readings(91.0, 250.0, 7),
 )
 """A card with another value in each field, and the tests that use it fail for a field without."""

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dra_driver.config.device_config import API_VERSION, KIND
 from dra_driver.model.claims.claim import ClaimRef

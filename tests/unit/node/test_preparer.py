@@ -190,7 +190,7 @@ def test_a_claim_allocated_anew_after_a_failure_moves(world: World) -> None:
     ref = world.api.add(claim("one", result(0)))
     agent.preparer.prepare([ref])
     assert isinstance(agent.preparer.unprepare([ref])["uid-one"], GcuError)
-    assert agent.held() == {"uid-one": "unpreparing"}
+    assert agent.held() == {"uid-one": "prepared"}
     disk.on = False
     world.api.add(claim("one", result(1)))
     assert prepared(agent, ref) == [""]
@@ -232,6 +232,29 @@ def test_what_a_mode_makes_is_destroyed_whatever_fails(world: World) -> None:
     assert workshop.made == {CARDS[1]}
     agent.preparer.unprepare([ref])
     assert workshop.made == set()
+
+
+def test_a_call_for_one_claim_stays_in_its_thread(world: World) -> None:
+    """One read, one record, one file. Claims that others share need a second look, and threads."""
+
+    class Threads(Effects):
+        def __init__(self) -> None:
+            self.passed: list[tuple[Point, bool]] = []
+
+        def before(self, point: Point) -> None:
+            self.passed.append((point, threading.current_thread() is threading.main_thread()))
+
+    agent = world.start(effects := Threads())
+    ref = world.api.add(claim("one", result(0)))
+    before = threading.enumerate()
+    effects.passed.clear()
+    assert prepared(agent, ref) == [""]
+    assert agent.preparer.unprepare([ref]) == {"uid-one": None}
+    points = ["journal.append", "journal.sync", "cdi.write", "cdi.rename"]
+    points += ["cdi.remove", "journal.append", "journal.sync"]
+    assert effects.passed == [(point, True) for point in points]
+    assert world.api.reads == ["claim one"]
+    assert threading.enumerate() == before
 
 
 def test_many_calls_at_once(world: World, agent: Agent) -> None:

@@ -75,6 +75,7 @@ class Machine:
 class Workshop(WholeCard):
     """Mode steps that make something on a card; where and not destroyed is in `made`."""
 
+    changes_card = True
     made: set[PciAddress] = field(default_factory=set)
     broken: bool = False
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dra_driver.model.card import Readings
 from dra_driver.model.errors import HardwareError
 from tests.unit.agent.cards.watched import FIRST, SECOND, Watched
 from tests.unit.hardware.doctored import Edit
@@ -65,6 +66,18 @@ def test_a_lost_card_stays_until_it_is_back(watched: Watched) -> None:
         "GcuCardLost card 0000:0e:00.0: gone from the PCI bus",
         "GcuCardBack card 0000:0e:00.0 is back",
     ]
+
+
+def test_what_a_card_measures_is_new_at_each_look_and_is_no_change(watched: Watched) -> None:
+    watched.cards.refresh()
+    watched.machine.set_card(str(SECOND), temperature=91, powerWatts=None)
+    watched.cards.refresh()
+    _, second = watched.cards.latest or ()
+    assert (second.readings, watched.changes) == (Readings(91.0, None, 0), 1)
+    watched.machine.lose_card(str(SECOND))
+    watched.cards.refresh()
+    _, second = watched.cards.latest or ()
+    assert second.readings == Readings()
 
 
 def test_a_lost_card_keeps_its_other_problems(watched: Watched) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dra_driver.hardware.efsmi.query import QueriedCard, parse_query, parse_query_json
-from dra_driver.model.card import Ecc
+from dra_driver.model.card import Ecc, Readings
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.pci import PciAddress
 from tests.unit.efsmi_outputs import BANNER, OLD_QUERY, QUERY
@@ -116,6 +116,44 @@ def test_a_value(key: str, value: str | None, field: str, expected: object) -> N
     card = one(changed(key, value))
     assert getattr(card, field) == expected
     assert card.unclear == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "field", "expected"),
+    [
+        ("GCU Temp", "35 ℃", "temperature", 35.0),
+        ("GCU Temp", "39.5 C", "temperature", 39.5),
+        ("GCU Temp", "-5℃", "temperature", -5.0),
+        ("GCU Temp", "308 K", "temperature", None),
+        ("GCU Temp", "N/A", "temperature", None),
+        ("Cur Power", "99 W", "power", 99.0),
+        ("Cur Power", "99.25", "power", 99.25),
+        ("Cur Power", "0.1 kW", "power", None),
+        ("Cur Power", None, "power", None),
+        ("Used Size", "0 MiB", "memory_used_mib", 0),
+        ("Used Size", "1 GiB", "memory_used_mib", None),
+    ],
+)
+def test_what_a_card_measures_never_makes_it_unhealthy(
+    key: str, value: str | None, field: str, expected: float | None
+) -> None:
+    card = one(changed(key, value))
+    assert getattr(card.readings, field) == expected
+    assert card.unclear == ()
+
+
+def test_what_a_card_measures_in_other_layouts() -> None:
+    assert one(OLD_QUERY).readings == Readings(39.0, None, 1129)
+    measured: dict[str, Any] = {"Device Mem Info": {"Total Size": 42976, "Used Size": 7}}
+    measured |= {"Temperature Info": {"GCU Temp": 35}, "Power Info": {"Cur Power": "99 W"}}
+    [card] = parse_query_json(json.dumps(document(**measured))) or ()
+    assert card.readings == Readings(35.0, 99.0, 7)
+
+
+def test_a_version_that_is_no_text_is_ignored() -> None:
+    """The kernel's is published; this one stands in for it at best."""
+    card = one(changed("Ver", "1" * 257))
+    assert (card.driver_version, card.unclear) == (None, ())
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,16 @@ DRAWN: dict[str, Any] = {each.name: ... for each in fields(Card)} | {
 }
 cards = st.builds(Card, **DRAWN)
 # What changes at a reboot, what the node alone needs, and what has events in place of attributes.
-UNPUBLISHED = {"index", "minor", "ecc", "virtualization", "nodes", "missing_nodes", "errors"}
+UNPUBLISHED = {
+    "index",
+    "minor",
+    "ecc",
+    "virtualization",
+    "nodes",
+    "missing_nodes",
+    "errors",
+    "readings",
+}
 
 
 def whole(card: Card, sips: int | None = None) -> dict[str, Any]:

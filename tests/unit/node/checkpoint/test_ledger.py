@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.devices.device import device_name

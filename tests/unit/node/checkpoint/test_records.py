@@ -1,17 +1,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.claims.owner import Orphan
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
+from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import (
     CardRecordKind,
     ClaimStep,
@@ -21,6 +22,7 @@ from dra_driver.node.checkpoint.records import (
     decode,
     encode,
     record,
+    released_record,
 )
 from tests.unit.node.world import CARDS, POOL, hold
 
@@ -65,6 +67,14 @@ def test_a_version_that_knows_no_remnants_takes_one_for_a_claim() -> None:
         "unpreparing",
         {"namespace", "name", "uid"},
     )
+
+
+def test_the_names_of_a_released_claim_survive_the_file() -> None:
+    written = released_record(REF, {"gcu": ("whole-1", "whole-2")})
+    assert decode(encode(written.raw)) == written
+    held = Ledger().apply(record(ClaimStep.PREPARE_COMPLETED, REF, (hold(0),))).apply(written)
+    assert held.claims["uid-1"].names == {"gcu": ("whole-1", "whole-2")}
+    assert held.holders_of(CARDS[0]) == ()
 
 
 @pytest.mark.parametrize("kind", list(CardRecordKind))

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.instance import Instance
@@ -111,7 +112,7 @@ def test_a_condition_keeps_its_time_while_it_does_not_change(
 
 def test_each_share_has_its_own_condition() -> None:
     before = device_statuses([DRS], THERE, now=THEN)
-    other = replace(DRS, share_id="t")
+    other = structs.replace(DRS, share_id="t")
     told = device_statuses([DRS, other], THERE, before, now=NOW)
     assert [each["conditions"][0]["lastTransitionTime"] for each in told] == [THEN, NOW]
 
