@@ -62,9 +62,9 @@ def _plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         help="whether the pods of a manifest would get their GCUs, and where",
         description="Places the pods of a manifest one after the other on the cluster as it is, "
         "and says what would be left; nothing is written. Pods, Deployments, ReplicaSets, "
-        "StatefulSets and Jobs, with their claims, claim templates and PodGroups. Exit codes: 0, all fit; 1, "
-        "nothing can be planned; 2, wrong usage; 3, something is not seen, for want of a right; "
-        "4, a pod does not fit.",
+        "StatefulSets and Jobs, with their claims, claim templates and PodGroups. Exit codes: 0, "
+        "all fit; 1, nothing can be planned; 2, wrong usage; 3, something is not seen, for want of "
+        "a right; 4, a pod does not fit.",
     )
     made.add_argument("-f", "--file", required=True, help="the manifest; - is standard input")
     made.add_argument(
