@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 from controller.allocator.nodes.node_set import NodeSet
 from controller.cache.keys import uid_of
+from controller.cache.pod_groups import PodGroup
 from controller.cache.pods import key_of
 from controller.placer.pod_claims import PodClaims
 from dra_driver.model.claims.claim import Object
+from dra_driver.model.claims.packing import Packing
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,23 @@ class GroupRequest:
                 key_of(each.pod),
             ),
         )
+
+
+def request_of(
+    group: PodGroup,
+    members: Sequence[PodClaims],
+    *,
+    placed: int,
+    spreads: bool,
+    beside: NodeSet = 0,
+    excluded: NodeSet = 0,
+) -> GroupRequest:
+    """So many other members are `placed`, or need no node. `spreads` is whether members are kept
+    apart on nodes where the group says nothing."""
+    is_spread = spreads if group.packing is None else group.packing is Packing.SPREAD
+    return GroupRequest(
+        members, group.quorum(placed), beside, group.topology_key, is_spread, excluded
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,9 @@ from controller.groups.reservation import GroupReserver
 from controller.nominate.arrivals import Arrivals
 from controller.nominate.claim_reader import ClaimReader
 from controller.nominate.followed_names import FollowedNames
+from controller.nominate.group_line import GroupLine
 from controller.nominate.group_nominator import GroupNominator
+from controller.nominate.group_reader import GroupReader
 from controller.nominate.lifted_pods import LiftedPods
 from controller.nominate.limits_claim import claims_of
 from controller.nominate.metrics import NominationMetrics
@@ -87,14 +89,11 @@ class Nominator:
             context,
             placer,
             nodes,
-            line=line,
-            reader=self._reader,
+            line=GroupLine(context, line, reserver, metrics),
+            reader=GroupReader(context, placer, self._reader, self._arrivals.count),
             named=self._named,
-            reserver=reserver,
             lifted=self._lifted,
-            metrics=metrics,
             is_costly=self._is_costly,
-            on_read=self._arrivals.count,
         )
         self._claims_until: dict[Key, float] = {}  # pods that lack a claim
         self._unexpected: dict[Key, _Unexpected] | None = None  # in this order; None at first

@@ -17,7 +17,7 @@ from controller.allocator.state import State
 from controller.cache.cache import OTHER_SLICES, ClusterCache
 from controller.cache.pod_groups import PodGroup
 from controller.filter.node_filter import NodeFilter
-from controller.groups.request import GroupPlaced, GroupRequest, GroupUnplaced
+from controller.groups.request import GroupPlaced, GroupUnplaced, request_of
 from controller.groups.search import GroupSearch
 from controller.placer.outcome import Placed, Unplaced
 from controller.placer.placer import Placer
@@ -35,7 +35,6 @@ from dra_driver.kube.resources import (
     Resource,
 )
 from dra_driver.model.claims.claim import Object, results
-from dra_driver.model.claims.packing import Packing
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.names import DRIVER
 from dra_driver.selector.selector import Selectors
@@ -218,12 +217,8 @@ class LiveAllocator:
         self, group: PodGroup, wanted: Sequence[PodClaims], free: int
     ) -> GroupPlaced | GroupUnplaced:
         """So many members are `free`: they ask for no device."""
-        is_spread = group.packing is Packing.SPREAD
-        if group.packing is None:
-            is_spread = self._placer.spreads(wanted[0])
-        request = GroupRequest(
-            wanted, group.quorum(free), topology_key=group.topology_key, is_spread=is_spread
-        )
+        spreads = self._placer.spreads(wanted[0])
+        request = request_of(group, wanted, placed=free, spreads=spreads)
         search = GroupSearch(request, self._cache, self._placer, self._nodes, ())
         while not search.advance():
             pass

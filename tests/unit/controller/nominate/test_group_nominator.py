@@ -365,6 +365,24 @@ def test_members_that_share_a_claim_are_named_for_its_node() -> None:
     assert not world.gated("p", "q")
 
 
+def test_a_member_that_may_not_have_what_it_asks_for_keeps_its_group_waiting() -> None:
+    """Its gate would be lifted with the others', and kube-scheduler would give it the cards."""
+    world = Cluster({"a": 4})
+    world.put(POD_GROUPS, group("g", 2))
+    world.join("g", "p")
+    world.put(RESOURCE_CLAIMS, claim("c-q", [request("left"), request("right")]))
+    member = pod("q", "c-q", schedulingGates=[OURS], schedulingGroup={"podGroupName": "g"})
+    member["spec"]["containers"].append(
+        {"name": "other", "resources": {"claims": [{"name": "c-q", "request": "left"}]}}
+    )
+    world.put(PODS, member)
+    world.run_until_idle()
+    assert world.gated("p", "q") == ["p", "q"]
+    [note] = world.notes_of("PodGroup", "g")
+    assert note.startswith("pod q may not have what it asks for: ")
+    assert waiting_groups(world)["refused"] == 1
+
+
 def test_a_basic_group_is_named_as_far_as_the_cards_reach() -> None:
     world = Cluster({"a": 2})
     world.put(POD_GROUPS, group("g"))
