@@ -257,6 +257,8 @@ class Nominator:
             return
         with suppress(Refused, InvalidValue):
             asked = self._reader.read(pod, claims)  # it has its name, whatever is not known yet
+            if not asked.wanted:
+                return  # kube-scheduler names the node of any pod whose devices it allocates
             outcome = self._placer.place(replace(asked, volumes=[node_views.only_on(node)]))
             # Another node is where one of its claims has been allocated meanwhile.
             if isinstance(outcome, Placed) and outcome.node == node:

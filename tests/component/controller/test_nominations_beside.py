@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from controller.nominate import claim_reader
-from dra_driver.kube.resources import DEVICE_CLASSES, RESOURCE_SLICES
+from dra_driver.kube.resources import DEVICE_CLASSES, PODS, RESOURCE_SLICES
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import ALLOCATOR_SCHEDULER, DRIVER, SCHEDULING_GATE
 from tests.component.controller.conftest import Start
@@ -113,6 +113,25 @@ def test_named_pods_count_with_their_interfaces(stage: Stage, nominate: Nominate
     assert stage.gates("third")
     stage.end("first")
     assert named(stage, "third") == node
+
+
+def test_a_pod_without_a_card_is_no_named_pod(stage: Stage, nominate: Nominate) -> None:
+    """kube-scheduler writes the name, too, while it allocates an interface and binds the pod."""
+    node = stage.add_node(cards(0))
+    publish(stage, node, 0)
+    made = claim("other", stage.namespace)
+    made["spec"]["devices"]["requests"] = [request(NET)]
+    stage.add_made_claim(made)
+    stage.add_pod("other", "other")
+    stage.set_status(PODS, "other", {"nominatedNodeName": node})
+    replica = nominate()
+    start(stage, "user")
+    assert named(stage, "user") == node
+    stage.bind_to("other", node)
+    schedule(stage, "user", node, 0, 0)
+    followed = partial(replica.metric, "gcu_controller_nominated_pods_bound_total")
+    stage.wait(lambda: followed(followed="true") > 0, "the named pod counted")
+    assert followed(followed="true") == 1
 
 
 def test_an_interface_that_is_published_later(stage: Stage, nominate: Nominate) -> None:
