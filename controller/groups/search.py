@@ -8,6 +8,7 @@ no place.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -16,6 +17,9 @@ from operator import or_
 from typing import Final, Protocol
 
 from controller.allocator.nodes.node_set import NodeSet
+from controller.allocator.nodes.node_set import numbers as node_numbers
+from controller.allocator.packing.policy import BINPACK
+from controller.cache.keys import uid_of
 from controller.groups.request import (
     GroupPlaced,
     GroupRequest,
@@ -35,6 +39,7 @@ MOST_MEMBERS: Final = 512
 MOST_PLACEMENTS: Final = 2_048
 """Attempts to place one member, in one search. Then no further set of nodes is tried."""
 _PER_STEP: Final = 64
+_FULLEST_FIRST: Final = BINPACK.for_nodes
 _ORDERS: Final = 3
 """In so many orders the members are tried: the kind that found no place comes first next time."""
 
@@ -116,11 +121,12 @@ class GroupSearch:
             scope, tried = yield from self._in_best_domain()
         else:
             scope, tried = yield from self._nearest()
-        if tried.fits:
+        if tried.fits and (self._request.is_spread or (yield from self._tighten(scope))):
             self.outcome = GroupPlaced(self._trial.placements, tried.left)
             return
         self.undo()
-        self.outcome = GroupUnplaced(tried.placed, self._words(scope, tried), tried.left[0])
+        lacking = (*tried.left, *self._order)[0]
+        self.outcome = GroupUnplaced(tried.placed, self._words(scope, tried), lacking)
 
     def _nearest(self) -> _Steps:
         """On the fewest nodes; of as few, on nodes that share a label."""
@@ -250,6 +256,55 @@ class GroupSearch:
 
     def _kind(self, asked: PodClaims) -> PodClass:
         return self._kinds[id(asked)]
+
+    def _tighten(self, scope: _Scope) -> Generator[None, None, bool]:
+        """The members on the node with the fewest of them go to the fullest node that has room for
+        all of these: the emptiest ones stay free for what needs them. False if their own node has
+        no room for them any more, because others were served meanwhile."""
+        on_node = Counter(each.node for each in self._trial.placements)
+        numbers = self._cluster.state().numbers
+        new = [each for each in on_node if not self._request.beside & numbers.bit(each)]
+        if not new:
+            return True
+        node = min(new, key=lambda each: (on_node[each], each))
+        keys = {uid_of(each.pod) for each in self._trial.placements if each.node == node}
+        members = [each for each in self._order if uid_of(each.pod) in keys]
+        self.touched |= self._trial.used
+        self._trial.take_back(node)
+        for other in (*self._fuller_than(node, members[0], scope), numbers.bit(node)):
+            yield
+            if self._place_all(members, other):
+                return True
+        return False
+
+    def _fuller_than(self, node: str, asked: PodClaims, scope: _Scope) -> list[NodeSet]:
+        """One node of each number of free cards below that of the node, the fullest first."""
+        fleet = self._cluster.state().fleet
+        fleet.refresh()
+        found = fleet.node(node)
+        serving = self._placer.serving(asked) & scope.nodes & ~self._trial.used
+        by_free: dict[int, NodeSet] = {}
+        for part in fleet.levels(_FULLEST_FIRST).walk(serving & fleet.all_nodes):
+            first = next(node_numbers(part))
+            free = fleet.at(first).free
+            if found is None or free >= found.free:
+                break
+            by_free.setdefault(free, 1 << first)
+        return list(by_free.values())
+
+    def _place_all(self, members: Sequence[PodClaims], on: NodeSet) -> bool:
+        """On that one node, or none of them."""
+        numbers = self._cluster.state().numbers
+        [name] = numbers.names(on)
+        for asked in members:
+            self._spent += 1
+            room = on & self._cluster.nodes_with_capacity(asked.pod)
+            outcome = self._trial.place(asked, room)
+            if not isinstance(outcome, Placed):
+                self._trial.take_back(name)
+                return False
+            self._trial.put(asked, outcome)
+        return True
 
     def _by_distance(self, used: NodeSet) -> tuple[NodeSet, ...]:
         """Sets of nodes that come later, the nearer first."""

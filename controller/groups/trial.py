@@ -62,6 +62,15 @@ class Trial:
         self.placements.append(Placement(asked.pod, placed.node, tuple(claims)))
         self.used |= state.numbers.bit(placed.node)
 
+    def take_back(self, node: str) -> None:
+        """Count the members on the node as not placed."""
+        gone = [each for each in self.placements if each.node == node]
+        for claim in (claim for each in gone for claim in each.claims):
+            self._cluster.forget(claim)
+            del self._allocated[uid_of(claim)]
+        self.placements = [each for each in self.placements if each.node != node]
+        self.used &= ~self._cluster.state().numbers.bit(node)
+
     def undo(self) -> None:
         """Count no member as placed."""
         for claim in self._allocated.values():

@@ -75,6 +75,12 @@ class Fleet:
         request = GroupRequest(members, **{"quorum": len(members)} | how)
         return GroupSearch(request, self.cache, self.placer, self.nodes, near)
 
+    def hold(self, name: str, count: int) -> None:
+        """Somebody has so many cards of the node."""
+        found = self.search(self.members(*cards(count)), excluded=~self.bit(name))
+        ended(found)
+        found.keep()
+
     def bit(self, *names: str) -> int:
         return self.cache.state().numbers.set_of(names)
 
@@ -185,6 +191,22 @@ def test_shares_of_cards_count_too() -> None:
 def test_near_each_other(near: list[str], nodes: list[str]) -> None:
     fleet = Fleet({"a": 2, "b": 1, "c": 2, "d": 2})
     assert sorted(set(nodes_of(fleet.search(fleet.members(*cards(1, 1, 1, 1)), *near)))) == nodes
+
+
+@pytest.mark.parametrize(
+    ("held", "size", "nodes"),
+    [
+        pytest.param({"b": 4, "c": 6}, 4, ["b"], id="a node that it fills"),
+        pytest.param({"b": 4, "c": 6}, 2, ["c"], id="the fullest"),
+        pytest.param({"b": 4, "c": 6}, 10, ["a", "c"], id="the rest of a gang"),
+        pytest.param({"b": 6, "c": 6}, 3, ["a"], id="never two nodes in place of one"),
+    ],
+)
+def test_empty_nodes_stay_free(held: dict[str, int], size: int, nodes: list[str]) -> None:
+    fleet = Fleet({"a": 8, "b": 8, "c": 8})
+    for name, count in held.items():
+        fleet.hold(name, count)
+    assert sorted(set(nodes_of(fleet.search(fleet.members(*cards(*[1] * size)))))) == nodes
 
 
 def test_a_label_never_costs_a_node() -> None:
