@@ -58,7 +58,7 @@ def test_a_gang_goes_whole_to_the_fewest_nodes(
     assert followed(controller) == {"true": 4, "false": 0}
 
 
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", [pytest.param(2, marks=pytest.mark.matrix), 3])
 def test_a_basic_group_is_bound_as_far_as_the_cards_reach(
     scene: Scene, groups: PodGroups, controller: ControllerProcess, size: int
 ) -> None:
@@ -83,7 +83,13 @@ def test_nothing_is_held_for_gangs_that_are_not_complete(
     groups.wait_for_bound(["a-0", "b-0", "b-1"], 2)
 
 
-@pytest.mark.parametrize("buses", [[0, 1], [0]], ids=["one node", "two nodes"])
+@pytest.mark.parametrize(
+    "buses",
+    [
+        pytest.param([0, 1], id="one node", marks=pytest.mark.matrix),
+        pytest.param([0], id="two nodes"),
+    ],
+)
 def test_one_of_two_gangs_is_bound_and_then_the_other(
     scene: Scene, groups: PodGroups, start_controller: Start, buses: list[int]
 ) -> None:
@@ -178,7 +184,13 @@ def test_of_as_few_nodes_those_of_one_rack(
     assert set(bound(scene, *GANG)) == set(nodes[2:])
 
 
-MOMENTS: Final = ["before-1", "before-2", "before-3", "before-4", "after-4"]
+MOMENTS: Final = [
+    pytest.param("before-1", marks=pytest.mark.matrix),
+    "before-2",
+    pytest.param("before-3", marks=pytest.mark.matrix),
+    "before-4",
+    pytest.param("after-4", marks=pytest.mark.matrix),
+]
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
