@@ -159,7 +159,9 @@ class History:
             del self._ends[name]
             if of := _group(self._pod(name)):
                 self._ended.add(of)
-                self._quorum[of] = 0  # the others need it no longer
+                if self._quorum[of] > 1:  # else kube-scheduler would bind no other one any more
+                    self._quorum[of] = 1
+                    self.world.put(POD_GROUPS, group(of, 1))
             self.world.end(name)
 
     def _free(self) -> dict[str, list[str]]:
