@@ -50,12 +50,15 @@ CONFIG: Final = {
     "isolation": "`best-effort`: shared slices; `fixed-share`: a DRS instance",
     "packing.nodes": "which node is preferred; without it `controller.packNodes`",
     "packing.cards": "which card of a node is preferred; without it `controller.packCards`",
+    "deviceMetadata": "whether containers get a file with their devices' attributes: "
+    "[device-metadata.md](device-metadata.md)",
 }
 
 # Of fields whose type does not say which values are valid.
 CONFIG_VALUES: Final = {
     "memory": "a quantity, such as `14Gi`",
     "cores": "whole number, 1 to 99",
+    "deviceMetadata": "`true` or `false`",
 }
 
 _CLOSED: Final = "NoSchedule"

@@ -42,6 +42,7 @@ from dra_driver.kubelet_api.pod_resources import ContainerList, PodResources
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import DRIVER
 from dra_driver.node.cdi.directory import CdiDirectory
+from dra_driver.node.cdi.metadata import MetadataDirectory
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
@@ -115,6 +116,9 @@ class Agent:
             hardware=self._cards,
             journal=self._journal,
             cdi=cdi,
+            metadata=MetadataDirectory(
+                settings.kubelet_root / "plugins" / DRIVER / "dra-device-metadata", effects=effects
+            ),
             locks=locks,
             injection=Injection(settings.injection),
             modes=all_modes(

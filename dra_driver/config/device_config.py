@@ -13,6 +13,7 @@ a DeviceClass::
           cores: 30                    # percent of its compute
           isolation: fixed-share       # a DRS instance; best-effort: shared slices
           packing: {nodes: spread, cards: binpack}
+          deviceMetadata: true         # containers get a file with the devices' attributes
 
 The API server stores any object, so it is checked here, for the controller
 before it allocates and for the node when it prepares.
@@ -109,6 +110,7 @@ class GcuConfig(_ConfigModel):
     cores: Annotated[int, BeforeValidator(_cores)] | None = None
     isolation: Annotated[Mode, BeforeValidator(_isolation)] | None = None
     packing: PackingConfig = Field(default_factory=PackingConfig)
+    device_metadata: Annotated[bool, Field(strict=True)] | None = None
 
     @model_validator(mode="after")
     def _asks_in_one_way(self) -> Self:
@@ -138,7 +140,9 @@ def read_config(entry: Mapping[str, Any], owner: str) -> RequestConfig | None:
     packing = PackingChoice(config.packing.nodes, config.packing.cards)
     asks = config.memory is not None or config.cores is not None
     measures = Measures(config.memory, config.cores) if asks else None
-    return RequestConfig(packing, config.slices, config.size, measures, config.isolation)
+    return RequestConfig(
+        packing, config.slices, config.size, measures, config.isolation, config.device_metadata
+    )
 
 
 def merged_config(entries: Iterable[Mapping[str, Any]], request: str, owner: str) -> RequestConfig:

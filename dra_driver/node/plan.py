@@ -9,13 +9,22 @@ from typing import Any
 from msgspec.structs import replace
 
 from dra_driver.config.device_config import read_config
-from dra_driver.model.claims.claim import ClaimRef, Result, allocation, made_for, results
+from dra_driver.model.claims.amounts import config_applies
+from dra_driver.model.claims.claim import (
+    ClaimRef,
+    Result,
+    allocation,
+    made_for,
+    pod_claim_name,
+    results,
+)
+from dra_driver.model.claims.request_config import RequestConfig
 from dra_driver.model.devices.device import is_admin_device
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import CLASS_WHOLE, DRIVER
 from dra_driver.node.asked_amounts import ShareOf, amount_objections
-from dra_driver.node.checkpoint.records import PreparedDevice
+from dra_driver.node.checkpoint.records import MetadataRef, PreparedDevice
 
 
 def planned_devices(
@@ -37,9 +46,13 @@ def planned_devices(
     ours = results(claim)
     if not ours:
         raise Refused(f"claim {ref} was allocated nothing of {DRIVER}")
-    for entry in found.get("devices", {}).get("config", ()):
-        # The node uses the amounts only, but a mistake in the rest must not go unnoticed.
-        read_config(entry, _owner(entry, ref))
+    # The node uses the amounts and `deviceMetadata` only, but a mistake in the rest must not go
+    # unnoticed.
+    configs = [
+        (entry, config)
+        for entry in found.get("devices", {}).get("config", ())
+        if (config := read_config(entry, _owner(entry, ref))) is not None
+    ]
     pod = made_for(claim)
     devices = []
     for result in ours:
@@ -49,9 +62,24 @@ def planned_devices(
             amount_objections(claim, result, device, ref, share),
         )
         _refuse_first(problems, result, ref)
-        devices.append(replace(device, made_for=pod))
+        metadata = None
+        if _wants_metadata(configs, result):
+            metadata = MetadataRef(result.request, pod_claim_name(claim))
+        devices.append(replace(device, made_for=pod, metadata=metadata))
     _check_names(devices, ref)
     return tuple(devices)
+
+
+def _wants_metadata(
+    configs: Iterable[tuple[Mapping[str, Any], RequestConfig]], result: Result
+) -> bool:
+    """By the last entry that says it; those of the class come before those of the claim."""
+    said = [
+        config.device_metadata
+        for entry, config in configs
+        if config_applies(entry, result.request) and config.device_metadata is not None
+    ]
+    return bool(said) and said[-1]
 
 
 def _check_identity(claim: Mapping[str, Any], ref: ClaimRef) -> None:

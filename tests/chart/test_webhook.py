@@ -214,9 +214,11 @@ def test_amounts_that_are_written_for_kube_scheduler(helm: Helm, names_nodes: bo
         }
     ]
     asks, differs = (each["expression"] for each in written["matchConditions"])
-    for field in GcuConfig.model_fields.keys() - {"api_version", "kind", "packing"}:
+    no_amounts = {"api_version", "kind", "packing", "device_metadata"}
+    for field in GcuConfig.model_fields.keys() - no_amounts:
         assert f'"{field}"' in asks
     assert '"packing"' not in asks
+    assert '"deviceMetadata"' not in asks
     assert f'["{CLASS_WHOLE}","{CLASS_ADMIN}"]' in asks
     assert differs == 'request.operation == "CREATE" || object.spec != oldObject.spec'
     policy = rendered.one("ValidatingAdmissionPolicy", "config-amounts.gcu.enflame.com")

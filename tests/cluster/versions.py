@@ -245,4 +245,5 @@ SCHEDULER_THAT_FORGETS = Program("kube-scheduler", "1.36.1", (".",), _flags("1.3
 """It allocates a card in two modes (kubernetes#139034): a test shows it, on a newer server."""
 
 ALLOCATOR = Program("dra-allocator", "0.37.2", (".",))
-"""The allocator of the newest kube-scheduler alone, which tells what it takes of a node."""
+"""The allocator of the newest kube-scheduler alone, which tells what it takes of a node; and the
+reader of device metadata of the same library."""

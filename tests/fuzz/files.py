@@ -30,10 +30,12 @@ from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import (
     CardRecordKind,
     ClaimStep,
+    MetadataRef,
     card_record,
     decode,
     encode,
     record,
+    released_record,
 )
 from dra_driver.simulator.description.load import machine_spec
 from dra_driver.simulator.description.resolve import first_state
@@ -45,7 +47,7 @@ from tests.unit.node.world import CARDS, card, hold
 
 _INSTANCE: Final = Instance(1, "1g.6gb", "5b0c4c7e-6a0e-4a54-9d0b-0f3a3f2f6a11")
 _HOLDS: Final = (
-    hold(0),
+    hold(0, metadata=MetadataRef("gcu/big", "cards")),
     hold(1, mode=Mode.SHARED, share_id="share-1", consumed={"slices": "2"}),
     hold(2, mode=Mode.DRS, share_id="share-2", consumed={"size": "1"}, instance=_INSTANCE),
     hold(
@@ -58,6 +60,7 @@ _RECORDS: Final[list[Any]] = [
     _HEADER,
     *(record(kind, ref(at), (each,)).raw for at, each in enumerate(_HOLDS) for kind in ClaimStep),
     record(ClaimStep.PREPARE_COMPLETED, _GRANT, (_HOLDS[1],)).raw,
+    released_record(ref(0), {"gcu": ("whole-0000-0d-00-0",)}).raw,
     *(card_record(kind, CARDS[0]).raw for kind in CardRecordKind),
     {"kind": "of-tomorrow", "claim": {"namespace": "team", "name": "claim-1", "uid": "uid-1"}},
 ]

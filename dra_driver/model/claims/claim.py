@@ -151,6 +151,13 @@ def made_for(claim: Mapping[str, Any]) -> str:
     return ""
 
 
+def pod_claim_name(claim: Mapping[str, Any]) -> str:
+    """The name in ``spec.resourceClaims`` of the pod for which the claim was made from a template;
+    empty where it was not."""
+    annotations = claim["metadata"].get("annotations") or {}
+    return str(annotations.get("resource.kubernetes.io/pod-claim-name", ""))
+
+
 def claim_names(pod: Mapping[str, Any]) -> dict[str, str | None]:
     """By the names in a Pod's ``spec.resourceClaims`` the names of ResourceClaims; None while a
     claim is yet to be made from its template. A reference that needs no claim is left out."""

@@ -18,13 +18,15 @@ _NO_CHOICE: Final = PackingChoice()
 class RequestConfig:
     """`slices` of a shared card and `size` of a DRS instance, or `measures` in their place, are
     None where nothing is said. `mode` is the one that ``isolation`` stands for; None if shared
-    slices and DRS instances serve."""
+    slices and DRS instances serve. `device_metadata` is whether containers get a file with the
+    devices' attributes; None where nothing is said."""
 
     packing: PackingChoice = _NO_CHOICE
     slices: int | None = None
     size: int | None = None
     measures: Measures | None = None
     mode: Mode | None = None
+    device_metadata: bool | None = None
 
     @property
     def amounts(self) -> Mapping[str, int]:
@@ -45,6 +47,7 @@ class RequestConfig:
             earlier.size if self.size is None else self.size,
             _together(self.measures, earlier.measures),
             self.mode or earlier.mode,
+            earlier.device_metadata if self.device_metadata is None else self.device_metadata,
         )
 
 

@@ -10,6 +10,7 @@ from dra_driver.model.claims.owner import Owner
 from dra_driver.model.errors import HardwareError, InvalidValue
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.directory import CdiDirectory
+from dra_driver.node.cdi.metadata import MetadataDirectory, contents, mounts
 from dra_driver.node.cdi.spec import Injection, read_record, render
 from dra_driver.node.checkpoint.ledger import ClaimState, PreparedClaim
 from dra_driver.node.checkpoint.records import PreparedDevices
@@ -23,20 +24,31 @@ class CdiSpecs:
     """The CDI files of owners. Each method is called with the owner's lock held. Raises CdiError
     if the directory cannot be used."""
 
-    def __init__(self, hardware: Hardware, cdi: CdiDirectory, injection: Injection) -> None:
+    def __init__(
+        self,
+        hardware: Hardware,
+        cdi: CdiDirectory,
+        metadata: MetadataDirectory,
+        injection: Injection,
+    ) -> None:
         self._hardware = hardware
         self._cdi = cdi
+        self._metadata = metadata
         self._injection = injection
 
     def write(
         self, owner: Owner, devices: PreparedDevices, cards: Mapping[PciAddress, Card]
     ) -> None:
-        """Write the owner's file; `cards` has every card that a container sees."""
-        self._cdi.write(owner.uid, render(owner, devices, cards, self._injection))
+        """Write the owner's file, after the metadata that it mounts; `cards` has every card that a
+        container sees."""
+        self._metadata.write(owner.uid, contents(owner, devices, cards))
+        self._cdi.write(owner.uid, self._rendered(owner, devices, cards))
 
     def remove(self, uid: str) -> bool:
-        """Remove the owner's file. Returns whether there was one."""
-        return self._cdi.remove(uid)
+        """Remove the owner's file, then its metadata. Returns whether there was a file."""
+        is_removed = self._cdi.remove(uid)
+        self._metadata.remove(uid)
+        return is_removed
 
     def exists(self, uid: str) -> bool:
         """Whether the owner has a file, so that a container may run with it. After a reboot it has
@@ -56,12 +68,26 @@ class CdiSpecs:
             # A container that starts with a card that is gone gets its error from the runtime.
             logger.warning("the CDI file of %s is not compared", held.owner.title, exc_info=True)
             return False
-        wanted = render(held.owner, held.devices, cards, self._injection)
-        if wanted == present:
+        uid = held.owner.uid
+        wanted = self._rendered(held.owner, held.devices, cards)
+        metadata = contents(held.owner, held.devices, cards)
+        outdated = {
+            request: content
+            for request, content in metadata.items()
+            if self._metadata.read(uid, request) != content
+        }
+        if wanted == present and not outdated:
             return False
-        self._cdi.write(held.owner.uid, wanted)
+        self._metadata.write(uid, outdated)
+        self._cdi.write(uid, wanted)
         logger.info("%s: its CDI file was missing or outdated", held.owner.title)
         return True
+
+    def _rendered(
+        self, owner: Owner, devices: PreparedDevices, cards: Mapping[PciAddress, Card]
+    ) -> bytes:
+        edits = mounts(owner, devices, self._metadata.path)
+        return render(owner, devices, cards, self._injection, edits)
 
     def read_claim(self, uid: str) -> PreparedClaim | None:
         """The prepared claim as its file has it, with `records == ()`; the file proves that

@@ -25,6 +25,7 @@ from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice, decode
 # 1.36 needs containerd 2 anyway.
 _VERSION: Final = "0.6.0"
 _ANNOTATION: Final = f"{names.DRIVER}/prepared"
+NO_MOUNTS: Final[Mapping[str, Mapping[str, Any]]] = {}
 
 
 class Injection(StrEnum):
@@ -49,11 +50,13 @@ def render(
     devices: Sequence[PreparedDevice],
     cards: Mapping[PciAddress, Card],
     injection: Injection,
+    mounts: Mapping[str, Mapping[str, Any]] = NO_MOUNTS,
 ) -> bytes:
     """The owner's specification; the same bytes for the same facts.
 
     `cards` has every card that a container sees. An annotation, which no container sees, has the
-    ``prepared`` record: a lost journal is rebuilt from it.
+    ``prepared`` record: a lost journal is rebuilt from it. `mounts` has a mount for some devices,
+    by their CDI names.
     """
     prepared = record(ClaimStep.PREPARE_COMPLETED, owner, tuple(devices)).raw
     spec = {
@@ -63,7 +66,7 @@ def render(
         "devices": [
             {
                 "name": f"{owner.uid}-{name}",
-                "containerEdits": _edits(device, cards, injection),
+                "containerEdits": _edits(device, cards, injection, mounts),
             }
             for device in devices
             for name in (device.cdi_name, *device.cdi_aliases)
@@ -99,7 +102,10 @@ def read_record(content: bytes, uid: str) -> tuple[Owner, tuple[PreparedDevice, 
 
 
 def _edits(
-    device: PreparedDevice, cards: Mapping[PciAddress, Card], injection: Injection
+    device: PreparedDevice,
+    cards: Mapping[PciAddress, Card],
+    injection: Injection,
+    mounts: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
     env = [f"{name}={value}" for name, value in environment(device, cards)]
     edits: dict[str, Any] = {"env": env}
@@ -107,6 +113,8 @@ def _edits(
     # An empty list is not the same as none to every runtime.
     if injection is Injection.CDI and nodes:
         edits["deviceNodes"] = [_node(node) for node in nodes]
+    if device.cdi_name in mounts:
+        edits["mounts"] = [mounts[device.cdi_name]]
     return edits
 
 

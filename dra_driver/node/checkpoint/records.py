@@ -52,6 +52,20 @@ class CardRecordKind(StrEnum):
 _RECORDS: Final = "records"
 
 
+class MetadataRef(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """By what a container finds the metadata of a device: the request as the claim's results have
+    it, with a subrequest, and the pod's name of a claim that was made from a template; empty
+    otherwise. Raises InvalidValue for names that cannot be part of a path."""
+
+    request: str
+    pod_claim: str = ""
+
+    def __post_init__(self) -> None:
+        check_id(self.request.partition("/")[0], "request")
+        if self.pod_claim:
+            check_id(self.pod_claim, "name of a pod's claim")
+
+
 class PreparedDevice(msgspec.Struct, frozen=True):
     """One device of an owner.
 
@@ -64,7 +78,8 @@ class PreparedDevice(msgspec.Struct, frozen=True):
     ``cdi_aliases`` are CDI names of an earlier allocation
     (`dra_driver.node.claims.reallocation`). ``made_for`` is the UID of the pod for which the
     claim was made from a template; empty where pods can share it. ``total`` is the number of
-    slices of the card by which the owner's slices were counted.
+    slices of the card by which the owner's slices were counted. ``metadata`` is set where the
+    container gets a file with the device's attributes (`dra_driver.node.cdi.metadata`).
     """
 
     request: str
@@ -79,6 +94,7 @@ class PreparedDevice(msgspec.Struct, frozen=True):
     cdi_aliases: tuple[str, ...] = ()
     made_for: str = ""
     total: int | None = None
+    metadata: MetadataRef | None = None
 
     @classmethod
     def of(cls, result: Result) -> PreparedDevice:
@@ -272,6 +288,7 @@ def _device_out(device: PreparedDevice) -> dict[str, Any]:
         **({"formerly": list(device.cdi_aliases)} if device.cdi_aliases else {}),
         **({"madeFor": device.made_for} if device.made_for else {}),
         **({"total": device.total} if device.total is not None else {}),
+        **({"metadata": msgspec.to_builtins(device.metadata)} if device.metadata else {}),
     }
 
 
@@ -282,6 +299,7 @@ def _device_in(raw: Mapping[str, Any]) -> PreparedDevice:
     if share_id is not None:
         check_id(share_id, "share ID")
     instance, before, total = raw.get("instance"), raw.get("before"), raw.get("total")
+    metadata = raw.get("metadata")
     return PreparedDevice(
         request=str(raw["request"]),
         pool=str(raw["pool"]),
@@ -296,7 +314,15 @@ def _device_in(raw: Mapping[str, Any]) -> PreparedDevice:
         cdi_aliases=tuple(map(str, raw.get("formerly", ()))),
         made_for=str(raw.get("madeFor", "")),
         total=total if type(total) is int and total > 0 else None,
+        metadata=None if metadata is None else _metadata_in(metadata),
     )
+
+
+def _metadata_in(raw: object) -> MetadataRef:
+    try:
+        return msgspec.convert(raw, MetadataRef)
+    except msgspec.ValidationError as error:
+        raise InvalidValue(f"{raw!r} is no reference to device metadata") from error
 
 
 def _instance_out(instance: Instance) -> dict[str, Any]:

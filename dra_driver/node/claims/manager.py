@@ -20,6 +20,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.directory import CdiDirectory
 from dra_driver.node.cdi.files import CdiSpecs, visible_cards
+from dra_driver.node.cdi.metadata import MetadataDirectory
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
@@ -59,6 +60,7 @@ class PreparedClaimManager:
         hardware: Hardware,
         journal: Journal,
         cdi: CdiDirectory,
+        metadata: MetadataDirectory,
         locks: Locks,
         modes: Mapping[Mode, ModeDriver],
         injection: Injection,
@@ -69,7 +71,7 @@ class PreparedClaimManager:
         self._locks = locks
         self._failures = failures
         self._device_ops = DeviceOps(hardware, journal, modes)
-        self._specs = CdiSpecs(hardware, cdi, injection)
+        self._specs = CdiSpecs(hardware, cdi, metadata, injection)
         self._release = Release(
             hardware=hardware,
             journal=journal,

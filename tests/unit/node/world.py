@@ -18,6 +18,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import pool_name
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.directory import CdiDirectory
+from dra_driver.node.cdi.metadata import MetadataDirectory
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.records import PreparedDevice
@@ -216,11 +217,13 @@ class World:
     def boot(self, effects: Effects = NO_FAULTS) -> Agent:
         journal = Journal(self.root / "state", effects=effects, capacity=1 << 14)
         cdi = CdiDirectory(self.root / "cdi", effects=effects)
+        metadata = MetadataDirectory(self.root / "metadata", effects=effects)
         locks = Locks(self.root / "state" / "locks", take=self.take)
         claim_manager = PreparedClaimManager(
             hardware=self.hardware(),
             journal=journal,
             cdi=cdi,
+            metadata=metadata,
             locks=locks,
             injection=self.injection,
             modes=self.modes(journal, effects),

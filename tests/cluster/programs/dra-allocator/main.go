@@ -1,4 +1,5 @@
-// kube-scheduler's allocator alone: reads one case a line as JSON, and writes its devices as one line.
+// Two parts of upstream's library. Without arguments kube-scheduler's allocator alone: reads one case
+// a line as JSON, and writes its devices as one line. With `metadata` the reader of device metadata.
 package main
 
 import (
@@ -105,6 +106,9 @@ func solve(asked question) answer {
 
 func run() error {
 	answers := json.NewEncoder(os.Stdout)
+	if len(os.Args) == 2 && os.Args[1] == "metadata" {
+		return readMetadata(os.Stdin, answers)
+	}
 	for questions := json.NewDecoder(os.Stdin); questions.More(); {
 		var asked question
 		if err := questions.Decode(&asked); err != nil {
