@@ -113,6 +113,10 @@ soak-controller: ## two hours of pods that come and go, on a real control plane 
 bench-%: ## run one measurement: a table, then JSON on the last line [ARGS='--fleet openb --nodes 15000']
 	@$(PY) -m bench.$* $(ARGS)
 
+.PHONY: picture
+picture: ## draw docs/images/view.png, the page of `kubectl gcu view`, of the cluster that `make demo` left (root)
+	@$(PY) -m tests.browser.picture
+
 .PHONY: lint
 lint: ## ruff, mypy --strict, import-linter: all of them, even if one fails
 	@$(PY) -m tests.tiers lint
@@ -140,10 +144,10 @@ image: ## build the driver's image [ENGINE=buildah] [REPOSITORY=] [TAG=] [BASE=n
 	@$(PY) -m tests.release image $(IMAGE_FLAGS) $(if $(ENGINE),--engine "$(ENGINE)") $(if $(OUT),--out "$(OUT)")
 
 .PHONY: release
-release: ## write all files of a release [VERSION=0.1.0] [OUT=build/release] [DRAFT=yes]; of the image as above (root)
+release: ## write all files of a release [VERSION=0.1.0] [OUT=build/release] [URL=] [DRAFT=yes]; of the image as above (root)
 	@$(PY) -m tests.cluster packages
 	@$(PY) -m tests.release release $(IMAGE_FLAGS) --version "$(VERSION)" --out "$(or $(OUT),build/release)" \
-		$(if $(DRAFT),--draft) $(if $(ARCHIVE),--archive "$(ARCHIVE)")
+		$(if $(DRAFT),--draft) $(if $(URL),--url "$(URL)") $(if $(ARCHIVE),--archive "$(ARCHIVE)")
 
 .PHONY: manifests
 manifests: ## write an install.yaml for those without Helm, one for each way to serve GCUs [OUT=build/manifests] [VALUES=file]

@@ -22,8 +22,9 @@ from bench.report import percentile, result, table
 from bench.shapes import SHAPES
 from controller.allocator.allocate import FitError, allocate
 from controller.allocator.claim_request import parse_claim
-from controller.cache.node_resources import NodeResources
+from controller.cache.assigned_pods import AssignedPods
 from controller.filter.node_filter import NodeFilter
+from controller.filter.predictions import Predictions
 from dra_driver.selector.allowance import Allowance
 
 RETRIES = 150
@@ -52,7 +53,7 @@ def node(number: int) -> Object:
 def pod(name: str, cpu: str, on: str = "") -> Object:
     asked = {"requests": {"cpu": cpu, "memory": "1Gi"}}
     spec = {"containers": [{"name": "main", "resources": asked}], "nodeName": on}
-    return {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
+    return {"metadata": {"name": name, "namespace": "default", "uid": name}, "spec": spec}
 
 
 def selector(key: str, value: str) -> Object:
@@ -86,13 +87,16 @@ class Retries:
         self._nodes = {fleet.node_name(number): node(number) for number in range(nodes)}
         numbers = self._cluster.state.numbers
         lister = SimpleNamespace(nodes=self._nodes, nodes_version=1)
-        self._filter = NodeFilter(lister, numbers, Allowance())
-        self._rooms = NodeResources(numbers)
+        assigned = AssignedPods(numbers)
+        cluster = SimpleNamespace(
+            assigned=assigned, namespaces={}, state=lambda: self._cluster.state, **vars(lister)
+        )
+        self._filter = NodeFilter(lister, numbers, Allowance(), Predictions(cluster))
         for number, (name, each) in enumerate(self._nodes.items()):
-            self._rooms.set_node(name, each)
+            assigned.set_node(name, each)
             for nth in range(8):
                 held = pod(f"{name}-{nth}", _held_cpu(number), name)
-                self._rooms.set_pod(held["metadata"]["name"], held)
+                assigned.set_pod(held["metadata"]["name"], held)
 
     def measure(self, kind: str, shape: str) -> list[float]:
         """Microseconds of each retry."""
@@ -108,8 +112,7 @@ class Retries:
             wanted = parse_claim(claim, self._cluster.state.classes)
             selectors = [(each, "not where the pod's volumes are") for each in volumes]
             found = self._filter.feasible_nodes(waiting, selectors, excluded)
-            roomy = self._rooms.nodes_with_capacity(waiting)
-            outcome = allocate(self._cluster.state, [wanted], found.feasible, with_capacity=roomy)
+            outcome = allocate(self._cluster.state, [wanted], found.feasible)
             if isinstance(outcome, FitError):
                 outcome.explain()
             times.append((time.thread_time_ns() - started) / 1_000)

@@ -20,6 +20,7 @@ from controller.allocator.packing.policy import Policy, SchedulerPolicy
 from controller.cache.cache import OTHER_SLICES, WATCHED, ClusterCache
 from controller.cache.published_kinds import PublishedKinds
 from controller.filter.node_filter import NodeFilter
+from controller.filter.predictions import Predictions
 from controller.groups.reservation import GroupReserver
 from controller.housekeeping import Housekeeping
 from controller.informers.decoders import decoders
@@ -32,7 +33,7 @@ from controller.nominate.metrics import NominationMetrics
 from controller.nominate.names_stopped import report_names_stopped
 from controller.nominate.nominator import Nominator
 from controller.own_pod import OwnPod
-from controller.placer.placer import Placer
+from controller.placer.trials import TrialPlacer
 from controller.queue.backoff import KeyBackoff
 from controller.queue.event_queue import EventQueue, ResourceEventHandler
 from controller.queue.fair_queue import Namespaces, StepLimiter
@@ -123,7 +124,8 @@ def new_worker(
     state = cache.state()
     packing = SchedulerPolicy if by_scheduler else Policy
     policy = packing(settings.pack_nodes, settings.pack_cards)
-    node_filter = NodeFilter(cache, state.numbers, selectors.allowance)
+    predictions = Predictions(cache, unconsidered=settings.plugins_left_out)
+    node_filter = NodeFilter(cache, state.numbers, selectors.allowance, predictions)
     guard = StarvationGuard(state, patience=settings.fairness_patience, policy=policy)
     queue = SchedulingQueue(
         cache,
@@ -138,14 +140,16 @@ def new_worker(
     writer = ClaimWriter(api, fence, Writer(api, fence, api.server_version))
     dispatcher = WriteDispatcher(pool, writer, events.put, limit=settings.writes_in_flight)
     context = Context(settings, cache, dispatcher, queue, reporter, clock)
-    placer = Placer(
+    placer = TrialPlacer(
         cache,
         node_filter,
         policy,
         schedulers=settings.served_schedulers,
         ignored_fields=settings.ignored_fields,
+        clock=clock,
+        registry=registry,
     )
-    line = WaitingLine(context, guard)
+    line = WaitingLine(context, guard, placer)
     nominator = (
         Nominator(
             context,
@@ -153,7 +157,9 @@ def new_worker(
             node_filter,
             line,
             NominationMetrics(registry),
-            reserver=GroupReserver(state, node_filter, policy),
+            reserver=GroupReserver(
+                state, NodeFilter(cache, state.numbers, selectors.allowance), policy
+            ),
             on_names_stopped=on_names_stopped,
             follow_others=follow_others,
         )
@@ -178,6 +184,7 @@ def new_worker(
         fence=fence,
         steps=steps,
         faults=faults,
+        trials=placer,
         pod_starts=PodStartRecorder(cache, reporter, now, of_scheduler=by_scheduler),
         draw=draw,
     )

@@ -16,6 +16,12 @@ RELEASES: Final = CounterSpec("gcu_controller_releases", "Allocations released."
 UNSATISFIED: Final = CounterSpec(
     "gcu_controller_unsatisfied", "Decisions that found no devices for a waiting pod."
 )
+PREDICTIONS_TRIED: Final = CounterSpec(
+    "gcu_controller_predictions_tried",
+    "Nodes that were tried although kube-scheduler was expected to refuse them, as it was expected "
+    "to refuse all others, by whether it did: `true`, `false`.",
+    ("right",),
+)
 ALLOCATION_SECONDS: Final = HistogramSpec(
     "gcu_controller_allocation_duration_seconds",
     "From the creation of a pod until its claims were allocated.",

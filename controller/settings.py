@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from controller.allocator.claim_fields import field_names
+from controller.filter.predictions import PLUGINS
 from controller.leaderelection.leader import LONGEST
 from dra_driver.config.loader import Settings
 from dra_driver.model.claims.packing import Packing
@@ -183,6 +184,11 @@ class ControllerSettings(Settings):
         gt=0,
         description="Seconds that kube-scheduler has to bind a pod whose claims are allocated.",
     )
+    unconsidered_plugins: str = Field(
+        "",
+        description="Comma-separated names of filters of kube-scheduler that are not predicted: "
+        f"{', '.join(PLUGINS)}.",
+    )
     scheduler_names: str = Field(
         "",
         description="Comma-separated names of the schedulers whose pods get devices; all without "
@@ -231,10 +237,26 @@ class ControllerSettings(Settings):
     @property
     def served_schedulers(self) -> frozenset[str]:
         """The names in `scheduler_names`."""
-        return frozenset(filter(None, map(str.strip, self.scheduler_names.split(","))))
+        return _names(self.scheduler_names)
+
+    @property
+    def plugins_left_out(self) -> frozenset[str]:
+        """The names in `unconsidered_plugins`."""
+        return _names(self.unconsidered_plugins)
+
+    @field_validator("unconsidered_plugins")
+    @classmethod
+    def _plugins_are_known(cls, listed: str) -> str:
+        if unknown := _names(listed) - {*PLUGINS}:
+            raise ValueError(f"no filter that is predicted: {', '.join(sorted(unknown))}")
+        return listed
 
     @model_validator(mode="after")
     def _lease_times_are_in_order(self) -> ControllerSettings:
         if not self.lease_retry < self.lease_renew_deadline < self.lease_duration:
             raise ValueError("lease_retry < lease_renew_deadline < lease_duration must hold")
         return self
+
+
+def _names(listed: str) -> frozenset[str]:
+    return frozenset(filter(None, map(str.strip, listed.split(","))))

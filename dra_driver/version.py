@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import json
+import platform
 from typing import Final
 
 VERSION: Final = "0.1.0"
+
+
+def version_info() -> bytes:
+    """What ``/version`` of a program answers, in the form of Kubernetes' components
+    (apimachinery/pkg/version/types.go): JSON with ``gitVersion`` and its two numbers."""
+    major, minor, *_ = VERSION.split(".")
+    python = platform.python_version()
+    found = {"major": major, "minor": minor, "gitVersion": f"v{VERSION}", "pythonVersion": python}
+    return json.dumps(found).encode()
 
 
 def add_version_flag(parser: argparse.ArgumentParser) -> None:

@@ -24,6 +24,7 @@ def parser() -> argparse.ArgumentParser:
     _explain(commands)
     _plan(commands)
     _doctor(commands)
+    _view(commands)
     return root
 
 
@@ -90,10 +91,30 @@ def _doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     _common(made, _FORMS, "where claims and pods are read")
 
 
+def _view(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    made = commands.add_parser(
+        "view",
+        help="a page that shows the cards and the waiting pods, and follows the cluster",
+        description="Serves a page on 127.0.0.1, with your own rights, and opens it in a browser. "
+        "Nothing runs in the cluster. Exit codes: 0, it was ended; 1, the cluster cannot be read; "
+        "2, wrong usage.",
+    )
+    made.add_argument(
+        "-o", "--output", type=Path, help="write the page of this moment to a file, and end"
+    )
+    made.add_argument("--no-open", action="store_true", help="only print the address")
+    made.add_argument("--port", type=int, default=0, help="by default any free port")
+    _cluster(made, "where claims and pods are read")
+
+
 def _common(made: argparse.ArgumentParser, forms: tuple[str, ...], namespace: str) -> None:
+    made.add_argument("-o", "--output", choices=forms, default="table")
+    _cluster(made, namespace)
+
+
+def _cluster(made: argparse.ArgumentParser, namespace: str) -> None:
     if namespace.startswith("where"):
         namespace += " if you may not read all namespaces"
-    made.add_argument("-o", "--output", choices=forms, default="table")
     made.add_argument("-n", "--namespace", default="", help=namespace)
     made.add_argument("--kubeconfig", type=Path, help="the kubeconfig file, as of kubectl")
     made.add_argument("--context", default="", help="the context in it; by default the current one")

@@ -7,16 +7,18 @@ cannot be read; 4, the pod waits, or something is wrong.
 
 from __future__ import annotations
 
+import logging
 import os
+import signal
 import sys
+import threading
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TextIO
 
-from controller.allocator.inventory import Inventory
 from dra_driver.kube.api import Api
 from dra_driver.kube.client import connect
 from dra_driver.kube.http.kubeconfig import current_namespace
@@ -32,12 +34,11 @@ from kubectl_gcu.checks.doctor import findings
 from kubectl_gcu.checks.installation import read_installation
 from kubectl_gcu.cluster.manifest import load_documents, parse_manifest
 from kubectl_gcu.cluster.saved import SavedState
-from kubectl_gcu.cluster.state import ClusterState, read_cluster
+from kubectl_gcu.cluster.state import read_cluster
 from kubectl_gcu.cluster.to_decide import objects_to_decide
 from kubectl_gcu.gcushare import as_gcushare
-from kubectl_gcu.inventory.by_claims import nodes_by_claims
-from kubectl_gcu.inventory.by_limits import nodes_by_limits
-from kubectl_gcu.inventory.views import NodeView, Totals
+from kubectl_gcu.inventory.nodes import inventory
+from kubectl_gcu.inventory.views import Totals
 from kubectl_gcu.scheduling.explain import explain_pod, pods_of_claim
 from kubectl_gcu.scheduling.explain_group import explain_group, group_lines
 from kubectl_gcu.scheduling.explanation import lines
@@ -194,14 +195,6 @@ def _show_plan(
     return 0 if all(each.fits for each in pods) else WAITS
 
 
-def inventory(state: ClusterState) -> tuple[list[NodeView], list[str]]:
-    """All nodes with GCUs, and a sentence for each thing that is not shown."""
-    by_limits, unreadable = nodes_by_limits(state)
-    by_claims = nodes_by_claims(Inventory.of(state.slices, state.rules), state.claims, state.pods)
-    nodes = sorted([*by_claims, *by_limits], key=lambda each: each.name)
-    return nodes, [*state.missing.values(), *unreadable]
-
-
 def _kubeconfig(environ: Mapping[str, str]) -> Path | None:
     """As kubectl finds it; None in a pod, where the service account is used."""
     if environ.get("KUBECONFIG"):
@@ -218,7 +211,36 @@ def _namespace(kubeconfig: Path | None, context: str) -> str:
     return current_namespace(kubeconfig, context)
 
 
-_COMMANDS: Final = {"inspect": _inspect, "explain": _explain, "plan": _plan, "doctor": _doctor}
+def _view(api: Api, options: Namespace, out: TextIO, _errors: TextIO) -> int:
+    # Imported here: no other command needs what it stands on.
+    from kubectl_gcu.view.command import view  # noqa: PLC0415
+
+    stop = threading.Event()
+    logging.getLogger().addHandler(logging.NullHandler())  # the page says what is lost
+    with _ended_by_signals(stop):
+        view(api, options, out, stop)
+    return 0
+
+
+@contextmanager
+def _ended_by_signals(stop: threading.Event) -> Iterator[None]:
+    """Within it, what ends a program sets `stop`."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {each: signal.signal(each, lambda *_: stop.set()) for each in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+_COMMANDS: Final = {
+    "inspect": _inspect,
+    "explain": _explain,
+    "plan": _plan,
+    "doctor": _doctor,
+    "view": _view,
+}
 
 if __name__ == "__main__":
     main()

@@ -5,13 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
+from functools import reduce
 from itertools import chain
+from operator import or_
 from typing import Any, Final, NamedTuple
 
 import yaml
 
 from dra_driver.model.mode import Mode
-from kubectl_gcu.inventory.views import CardView, FreeCapacity, Holder, HoldingPod, NodeView, Totals
+from kubectl_gcu.inventory.views import (
+    CardView,
+    FreeCapacity,
+    Holder,
+    HoldingPod,
+    LargestRequests,
+    NodeView,
+    Totals,
+)
 
 _RED, _PLAIN = "\x1b[31m", "\x1b[0m"
 _HEALTHY: Final = "healthy"
@@ -153,17 +163,31 @@ def totals_text(totals: Totals) -> str:
 def as_data(nodes: Sequence[NodeView], missing: Sequence[str]) -> dict[str, Any]:
     """For programs; docs/user/kubectl-gcu.md describes the fields."""
     cards = chain.from_iterable(node.cards for node in nodes)
+    largest = reduce(or_, map(LargestRequests.of, nodes), LargestRequests())
     return {
-        "nodes": [
-            {
-                "name": node.name,
-                "servedBy": node.served_by.value,
-                "totals": _totals_data(Totals.of(node.cards)),
-                "cards": [_card_data(card) for card in node.cards],
-            }
-            for node in nodes
-        ],
-        "totals": _totals_data(Totals.of(cards)),
+        "nodes": [node_data(node, Totals.of(node.cards)) for node in nodes],
+        **summary_data(Totals.of(cards), largest, missing),
+    }
+
+
+def node_data(node: NodeView, totals: Totals) -> dict[str, Any]:
+    """One of ``nodes`` of `as_data`; `totals` are the node's."""
+    return {
+        "name": node.name,
+        "servedBy": node.served_by.value,
+        "unschedulable": node.unschedulable,
+        "totals": _totals_data(totals),
+        "cards": [_card_data(card) for card in node.cards],
+    }
+
+
+def summary_data(
+    totals: Totals, largest: LargestRequests, missing: Sequence[str]
+) -> dict[str, Any]:
+    """What `as_data` has beside ``nodes``."""
+    return {
+        "totals": _totals_data(totals),
+        "largest": as_object(largest),
         "missing": list(missing),
     }
 
@@ -190,8 +214,10 @@ def _card_data(card: CardView) -> dict[str, Any]:
         "model": card.model,
         "uuid": card.uuid,
         "memoryMiB": card.memory_mib,
+        "whole": card.whole,
         "slices": card.slices,
         "size": card.size,
+        "sizes": list(card.sizes),
         "mode": card.mode.value if card.mode else "",
         "used": card.used,
         "free": _free_data(card.free),
@@ -209,6 +235,7 @@ def _card_data(card: CardView) -> dict[str, Any]:
                         "name": pod.name,
                         "uid": pod.uid,
                         "phase": pod.phase,
+                        "created": pod.created,
                         "containers": list(pod.containers),
                     }
                     for pod in each.pods

@@ -112,7 +112,7 @@ TIERS: Final[Mapping[str, tuple[Command, ...]]] = {
         _pytest(*_SIDE_BY_SIDE, *_AT_EACH_CHANGE, *_ON_CLUSTERS),
     ),
     "matrix": (
-        _PROGRAMS[0],
+        _cluster("packages", "--browser"),
         _cluster("build", "--all"),
         _IMAGE,
         *(_on(each, "tests/e2e/test_versions.py") for each in REAL if each != DEFAULT_KUBERNETES),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from controller.allocating.clocks import Clocks
-from controller.allocating.refusals import HOSTNAME, Label, Learnt, lacks
+from controller.allocating.refusals import Label, Learnt, lacks
 from controller.allocator.nodes.node_set import NodeNumbers, NodeSet
 from controller.cache import nodes
 from controller.cache.cache import ClusterCache
@@ -42,7 +42,7 @@ class NodeOrder:
         """The nodes that are tried last for the pod."""
         learnt = self._refusals.learnt(pod, now)
         peers = self._nodes_of_replicas(pod) if learnt.apart else Counter[str]()
-        taken = self._known(peers) if HOSTNAME in learnt.apart else 0
+        taken = self._known(peers) if nodes.HOSTNAME in learnt.apart else 0
         lacking = self._that(learnt.lacking, lambda node: _lacks_any(node, learnt.lacking))
         failed = self._known(self._backoff.failed_nodes(uid_of(pod)))
         sets = (
@@ -60,7 +60,7 @@ class NodeOrder:
     def _by_replicas(self, learnt: Learnt, peers: Counter[str]) -> Iterator[NodeSet]:
         """For each label over whose values replicas are spread, the nodes of the values by their
         replicas: those with the fewest replicas are left out, as they come first."""
-        for key in sorted(learnt.apart - {HOSTNAME}):
+        for key in sorted(learnt.apart - {nodes.HOSTNAME}):
             by_value, replicas = defaultdict[str | None, list[str]](list), Counter[str | None]()
             for name, node in self._cache.nodes.items():
                 value = nodes.labels_of(node).get(key)

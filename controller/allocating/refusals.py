@@ -16,7 +16,6 @@ from controller.cache import nodes, pods
 from controller.cache.keys import uid_of
 from dra_driver.model.claims.claim import Object
 
-HOSTNAME: Final = "kubernetes.io/hostname"
 _WORKLOADS: Final = 256
 _NODES: Final = 256  # of one workload
 
@@ -125,7 +124,7 @@ def _keys_apart(reason: str, pod: Object) -> list[str]:
         return pods.spread_keys(pod)
     if reason.startswith(_ANTI_AFFINITY):
         return pods.affinity_keys(pod, "podAntiAffinity")
-    return [HOSTNAME]
+    return [nodes.HOSTNAME]
 
 
 def _labels(keys: Iterable[str], node: Mapping[str, Any]) -> frozenset[Label]:

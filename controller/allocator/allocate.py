@@ -61,7 +61,6 @@ def allocate(
     *,
     policy: Policy = BINPACK,
     peers: Mapping[CardKey, int] = NO_PEERS,
-    with_capacity: NodeSet = 0,
     steps: int = MOST_STEPS,
 ) -> Allocation | FitError:
     """Devices for all of `wanted` on one of `nodes`, or the reason why there are none.
@@ -72,15 +71,13 @@ def allocate(
 
     `policy` holds where the claims themselves say nothing. `peers` has the cards that replicas of
     the same workload use, each with the number of them: a policy that keeps replicas apart avoids
-    those cards and their nodes. `with_capacity` nodes come before all others. Sets of nodes are
-    those of `state.numbers`.
+    those cards and their nodes. Sets of nodes are those of `state.numbers`.
     """
     decision = _Decision(state, wanted, policy, steps)
-    for part in filter(None, (nodes & with_capacity, nodes & ~with_capacity)):
-        for node in decision.apart_from(peers, part):
-            search = decision.search(node, peers)
-            if isinstance(search, NodeSearch):
-                return Allocation(node.name, search.assignments())
+    for node in decision.apart_from(peers, nodes):
+        search = decision.search(node, peers)
+        if isinstance(search, NodeSearch):
+            return Allocation(node.name, search.assignments())
     return FitError(state, wanted, nodes, decision.stopped_on(nodes), decision.unknown & nodes)
 
 

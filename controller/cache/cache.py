@@ -18,6 +18,7 @@ from controller.allocator.others.inventory import OtherInventory
 from controller.allocator.state import State
 from controller.allocator.taints import TaintRule
 from controller.cache import nodes, pods
+from controller.cache.assigned_pods import AssignedPods
 from controller.cache.claims import allocated_by_us
 from controller.cache.counts import Counts, Name
 from controller.cache.keys import Key, Subject, uid_of
@@ -27,6 +28,7 @@ from dra_driver.kube.api import Change
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
+    NAMESPACES,
     NODES,
     POD_GROUPS,
     PODS,
@@ -57,6 +59,7 @@ WATCHED = (
     RESOURCE_SLICES,
     DEVICE_TAINT_RULES,
     DEVICE_CLASSES,
+    NAMESPACES,
     NODES,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
@@ -136,8 +139,8 @@ class ClusterCache:
     the list of a new leader, bring back an object that the watch reported as deleted: its
     allocation would hold its devices for ever.
 
-    `nodes` are the present ones; `nodes_version` changes with each node that comes, goes or changes
-    in a field that decides which pods may run there.
+    `nodes` and `namespaces` are the present ones; `nodes_version` changes with each node that
+    comes, goes or changes in a field that decides which pods may run there.
 
     Where an object cannot be read, `isolate` ends the attempt, and the previous version stays: the
     devices of an allocated claim stay allocated. `for_scheduler`: see `Inventory`.
@@ -155,6 +158,7 @@ class ClusterCache:
             kind: {} for kind in (*WATCHED, OTHER_SLICES)
         }
         self.nodes = self._objects[NODES]
+        self.namespaces = self._objects[NAMESPACES]
         self.nodes_version = 0
         self._inventory = Inventory(partial(isolate, RESOURCE_SLICES), for_scheduler=for_scheduler)
         classes = self._objects[DEVICE_CLASSES]
@@ -188,7 +192,7 @@ class ClusterCache:
         updates = [(Change.DELETED, obj) for obj in known if uid_of(obj) not in listed]
         updates += [(Change.ADDED, obj) for obj in listed.values()]
         if resource is PODS:
-            self._counts.resources.keep_pods(listed.keys())
+            self._counts.assigned.keep_pods(listed.keys())
         changes = [self._apply(resource, change, obj) for change, obj in updates]
         return (change.unpacked(resource) for change in changes if change is not None)
 
@@ -208,7 +212,7 @@ class ClusterCache:
                 return self._store(resource, change, obj, read)
             # A pod without claims counts by what it takes of its node, and is not stored.
             replaced = self._store(PODS, Change.DELETED, obj, read)
-            self._counts.resources.set_pod(uid_of(read), None if change is Change.DELETED else read)
+            self._counts.assigned.set_pod(uid_of(read), None if change is Change.DELETED else read)
         return replaced
 
     def _store(
@@ -270,7 +274,7 @@ class ClusterCache:
     def _set_node(self, name: Name, old: Object | None, new: Object | None) -> None:
         if new is not None:
             nodes.check(new)
-        self._counts.resources.set_node(name, new)
+        self._counts.assigned.set_node(name, new)
         if old is None or new is None or nodes.relevant(old) != nodes.relevant(new):
             self.nodes_version += 1
         if new is None:
@@ -325,13 +329,14 @@ class ClusterCache:
         """The pods that name the claim template, those that have ended left out."""
         return self._alive(self._counts.index.users_of_template(f"{key.namespace}/{key.name}"))
 
-    def nodes_with_capacity(self, pod: Object) -> NodeSet:
-        """The nodes that have cpu, memory and a pod slot left for the pod."""
-        return self._counts.resources.nodes_with_capacity(pod)
+    @property
+    def assigned(self) -> AssignedPods:
+        """The pods on nodes, and what they take there."""
+        return self._counts.assigned
 
     def allocated_share(self, nodes: NodeSet) -> int:
         """How much cpu and memory of these nodes is requested, in percent."""
-        return self._counts.resources.allocated_share(nodes)
+        return self._counts.assigned.usage().resources.allocated_share(nodes)
 
     def claims_of(self, pod: Object) -> dict[str, Object] | None:
         """The pod's claims by their names in the pod; None while one is missing, being deleted

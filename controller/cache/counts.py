@@ -15,9 +15,9 @@ from controller.allocator.allocated_devices import (
 from controller.allocator.device import CardKey
 from controller.allocator.state import State
 from controller.cache import pods
+from controller.cache.assigned_pods import AssignedPods
 from controller.cache.claims import allocated_node
 from controller.cache.keys import uid_of
-from controller.cache.node_resources import NodeResources
 from controller.cache.packed import unpacked
 from dra_driver.model.claims.claim import Object, ReadOnlyObject, allocation, claim_names
 
@@ -96,7 +96,7 @@ class Counts:
         claims: Mapping[Name, ReadOnlyObject],
         known_pods: Mapping[Name, ReadOnlyObject],
     ) -> None:
-        self.resources = NodeResources(state.numbers)
+        self.assigned = AssignedPods(state.numbers)
         self.index = PodIndex()
         self._allocated = state.allocated
         self._others = state.others.allocated
@@ -112,12 +112,12 @@ class Counts:
         self.index.replace(name, old, new)
         if new is not None:
             try:
-                self.resources.set_pod(uid_of(new), new, self._assumed_node(new))
+                self.assigned.set_pod(uid_of(new), new, self._assumed_node(new))
             except Exception:
                 self.index.replace(name, new, old)
                 raise
         if old is not None and (new is None or uid_of(old) != uid_of(new)):
-            self.resources.set_pod(uid_of(old), None)
+            self.assigned.set_pod(uid_of(old), None)
         for workload in {pods.workload(pod) for pod in (old, new) if pod is not None}:
             self._count_replica(name, workload)
 
@@ -196,7 +196,7 @@ class Counts:
         for user in self.index.users(name):
             pod = unpacked(self._pods[user])
             if not pods.node_name(pod):
-                self.resources.set_pod(uid_of(pod), pod, self._assumed_node(pod))
+                self.assigned.set_pod(uid_of(pod), pod, self._assumed_node(pod))
             self._count_replica(user, pods.workload(pod))
 
     def _recount_others(self, before: Object | None, after: Object | None) -> None:

@@ -1,14 +1,10 @@
-"""Whether a pod may run on a node, by the fields of both. Pure.
-
-cpu and memory only rank nodes (`controller.cache.node_resources`). Ports are left to
-kube-scheduler: preemption may free them.
-"""
+"""Whether a pod may run on a node, by the fields of both. Pure."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final
@@ -17,6 +13,7 @@ from dra_driver.kube.api import ServerVersion
 from dra_driver.kube.preflight import OLDEST
 from dra_driver.model.errors import InvalidValue
 
+HOSTNAME: Final = "kubernetes.io/hostname"
 _UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 _OLDEST: Final = ".".join(map(str, OLDEST))
 _MOST_VERSIONS: Final = 256  # a node may write any text as its version
@@ -36,13 +33,24 @@ def filter_reason(pod: Mapping[str, Any], node: Node) -> str | None:
         return f"with a kubelet before {_OLDEST}, which serves no claims"
     if not _labels_match(spec.get("nodeSelector") or {}, node):
         return "excluded by the pod's nodeSelector"
-    required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
-        "requiredDuringSchedulingIgnoredDuringExecution"
-    )
-    if required is not None and not selector_matches(required, node):
+    if not _is_required(spec, node):
         return "excluded by the pod's node affinity"
-    taint = _untolerated(spec.get("tolerations") or (), node)
+    taints = _taints(node)
+    if (node.get("spec") or {}).get("unschedulable"):
+        taints = [*taints, {"key": _UNSCHEDULABLE, "effect": "NoSchedule"}]
+    taint = _untolerated(spec.get("tolerations") or (), taints)
     return f"tainted {taint}" if taint else None
+
+
+def is_selected(pod: Mapping[str, Any], node: Node) -> bool:
+    """Whether the pod's nodeSelector and its required node affinity allow the node."""
+    spec = pod["spec"]
+    return _labels_match(spec.get("nodeSelector") or {}, node) and _is_required(spec, node)
+
+
+def is_tolerated(pod: Mapping[str, Any], node: Node) -> bool:
+    """Whether the pod tolerates the taints of the node; that it is unschedulable does not count."""
+    return _untolerated(pod["spec"].get("tolerations") or (), _taints(node)) is None
 
 
 def demand(pod: Mapping[str, Any]) -> list[Any]:
@@ -73,7 +81,7 @@ def check(node: Node) -> None:
     """Raises where `filter_reason` could not read the node: it would fail for every pod."""
     relevant(node)
     labels_of(node).items()
-    for taint in (node.get("spec") or {}).get("taints") or ():
+    for taint in _taints(node):
         assert {"key", "effect"} <= taint.keys()
 
 
@@ -103,11 +111,20 @@ def _labels_match(wanted: Mapping[str, str], node: Node) -> bool:
     return all(labels.get(key) == value for key, value in wanted.items())
 
 
-def _untolerated(tolerations: Iterable[Mapping[str, Any]], node: Node) -> str | None:
-    spec = node.get("spec") or {}
-    taints = list(spec.get("taints") or ())
-    if spec.get("unschedulable"):
-        taints.append({"key": _UNSCHEDULABLE, "effect": "NoSchedule"})
+def _is_required(spec: Mapping[str, Any], node: Node) -> bool:
+    required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    return required is None or selector_matches(required, node)
+
+
+def _taints(node: Node) -> Sequence[Mapping[str, Any]]:
+    return (node.get("spec") or {}).get("taints") or ()
+
+
+def _untolerated(
+    tolerations: Iterable[Mapping[str, Any]], taints: Iterable[Mapping[str, Any]]
+) -> str | None:
     given = tuple(tolerations)
     for taint in taints:
         if taint["effect"] in _PREVENTING and not any(
@@ -158,18 +175,22 @@ def is_tied(spec: Mapping[str, Any]) -> bool:
 def requirement_holds(requirement: Mapping[str, Any], value: str | None) -> bool:
     """Whether a NodeSelectorRequirement (core/v1) allows this value of what it names; None where
     the node has none."""
-    given = requirement.get("values") or ()
-    match requirement["operator"]:
+    return operator_holds(requirement["operator"], requirement.get("values") or (), value)
+
+
+def operator_holds(operator: str, values: Collection[str], value: str | None) -> bool:
+    """The same, for a requirement of selectors of any kind."""
+    match operator:
         case "In":
-            return value in given
+            return value in values
         case "NotIn":
-            return value not in given
+            return value not in values
         case "Exists":
             return value is not None
         case "DoesNotExist":
             return value is None
-        case "Gt" | "Lt" as operator:
-            return _ordered(operator, value, given)
+        case "Gt" | "Lt":
+            return _ordered(operator, value, values)
     return False
 
 

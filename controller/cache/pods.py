@@ -221,9 +221,13 @@ def age(pod: Pod, now: datetime) -> float:
     return max(0.0, (now - datetime.fromisoformat(created)).total_seconds()) if created else 0.0
 
 
+def priority(pod: Pod) -> int:
+    return int(pod["spec"].get("priority") or 0)
+
+
 def urgency(pod: Pod) -> tuple[int, str]:
     """Sorts pods: the higher priority first, then the older one."""
-    return -int(pod["spec"].get("priority") or 0), str(pod["metadata"].get("creationTimestamp", ""))
+    return -priority(pod), str(pod["metadata"].get("creationTimestamp", ""))
 
 
 def owns(pod: Pod, claim: Mapping[str, Any]) -> bool:

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from controller.allocator.allocated_devices import AllocatedDevices, DeviceAllocation
 from controller.allocator.device import CardKey
 from controller.allocator.inventory import Inventory
-from controller.allocator.nodes.node_set import NodeSet
 from controller.allocator.state import State
 from controller.cache import pods
 from controller.cache.cache import Tombstones
@@ -72,10 +71,6 @@ class AnnotatedCluster:
     def state(self) -> State:
         """What the allocator decides on: one object, which changes with the cluster."""
         return self._state
-
-    def nodes_with_capacity(self, _pod: Pod) -> NodeSet:
-        """None is known: kube-scheduler asks about nodes with free cpu and memory alone."""
-        return 0
 
     def nodes(self) -> tuple[str, ...]:
         """The names of all known nodes."""

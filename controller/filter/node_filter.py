@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import reduce
-from operator import and_, or_
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
-from controller.allocator.nodes.node_set import NodeNumbers, NodeSet, set_of_numbers
+from controller.allocator.nodes.node_set import NodeNumbers, NodeSet
 from controller.cache import nodes, pods
-from dra_driver.model.claims.claim import Object, ReadOnlyObject
+from controller.filter.node_labels import NodeLabels, NodeLister
+from controller.filter.predictions import Prediction
+from dra_driver.model.claims.claim import Object
 from dra_driver.selector.allowance import Allowance
 
 _LIMIT: Final = 256  # remembered constraints; pods of one workload have the same
@@ -19,19 +19,21 @@ _FEW: Final = 16  # nodes that are examined one by one
 _BETWEEN_CHECKS: Final = 8  # nodes; constraints of a megabyte take 20 ms for each node
 
 
-# Nodes by the value of a label (None: without it), each set without the zeros below its first node:
-# the hostname has a group for each node, and a set with a bit for each node may take 2 KB.
-_Groups = Mapping[str | None, tuple[int, NodeSet]]
-
-
 @dataclass(frozen=True, slots=True)
 class FeasibleNodes:
-    """`feasible` nodes may be tried now, and `nominated` (one of them, or none) is tried first.
-    `reason` says for people why the other nodes are excluded."""
+    """`feasible` nodes may be tried now, and `nominated` (one of them, or none) is tried first;
+    `preempting` ones (of them, too) last, as other pods must end there. `reason` says for people
+    why the other nodes are excluded. kube-scheduler is expected to refuse the `unfit` ones."""
 
     feasible: NodeSet
     nominated: NodeSet
     reason: str
+    preempting: NodeSet = 0
+    unfit: NodeSet = 0
+
+    def with_unfit(self) -> FeasibleNodes:
+        """The same, where the unfit ones may be tried, too."""
+        return replace(self, feasible=self.feasible | self.unfit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +44,12 @@ class _AllowedNodes:
     reasons: Counter[str]
 
 
-class NodeLister(Protocol):
-    """Where the filter reads nodes: the cache. `nodes_version` changes when a node comes, goes, or
-    changes in what constraints read."""
+class Predictor(Protocol):
+    """What kube-scheduler will say (`controller.filter.predictions.Predictions`)."""
 
-    nodes_version: int
+    def of(self, pod: Object, nodes: NodeSet, /) -> Prediction: ...
 
-    @property
-    def nodes(self) -> Mapping[str, ReadOnlyObject]: ...
+    def looks_at_other_nodes(self, pod: Object, /) -> bool: ...
 
 
 class NodeFilter:
@@ -59,13 +59,22 @@ class NodeFilter:
     A pod's constraints may have a hundred thousand parts: `allowance` is checked meanwhile.
     """
 
-    def __init__(self, lister: NodeLister, numbers: NodeNumbers, allowance: Allowance) -> None:
+    def __init__(
+        self,
+        lister: NodeLister,
+        numbers: NodeNumbers,
+        allowance: Allowance,
+        predictor: Predictor | None = None,
+    ) -> None:
+        """Without a `predictor` kube-scheduler is expected to take any node that the pod's own
+        constraints allow."""
         self._lister = lister
         self._numbers = numbers
         self._allowance = allowance
         self._versions = lister.nodes_version, numbers.epoch
         self._filtered: OrderedDict[bytes, _AllowedNodes] = OrderedDict()
-        self._groups: dict[tuple[str, str], _Groups] = {}  # by the part of a term, and its key
+        self._labels = NodeLabels(lister, numbers)
+        self._predictor = predictor
 
     def feasible_nodes(
         self, pod: Object, selectors: Iterable[tuple[Object, str]], excluded: Mapping[str, str]
@@ -90,9 +99,31 @@ class NodeFilter:
                 feasible ^= self._numbers.bit(name)
         name = pods.nominated_node(pod)
         nominated = feasible & self._numbers.bit(name) if name else 0
-        return FeasibleNodes(feasible, nominated, _summary(+reasons, feasible.bit_count()))
+        predicted = self._predict(pod, feasible, nominated)
+        for reason, unfit in predicted.unfit:
+            reasons[reason] += unfit.bit_count()
+        allowed, feasible = feasible, predicted.fits | predicted.preempting
+        return FeasibleNodes(
+            feasible,
+            nominated,
+            _summary(+reasons, feasible.bit_count()),
+            predicted.preempting,
+            allowed ^ feasible,
+        )
 
     def feasible_among(self, pod: Object, some: NodeSet) -> NodeSet:
+        """The nodes that a change of `some` nodes may have made feasible: those of them that the
+        pod's own constraints allow, and kube-scheduler; or all such nodes, if pods of one node
+        decide about others."""
+        if self._predictor is None:
+            return self._allowed_among(pod, some)
+        if self._predictor.looks_at_other_nodes(pod):
+            some = self._filter(pod).feasible
+        allowed = self._allowed_among(pod, some)
+        predicted = self._predict(pod, allowed, 0)
+        return predicted.fits | predicted.preempting
+
+    def _allowed_among(self, pod: Object, some: NodeSet) -> NodeSet:
         """Those of `some` nodes that the pod's own constraints allow. A few nodes are examined one
         by one: after a change of a node no result for all nodes is remembered."""
         if some.bit_count() > _FEW:
@@ -103,27 +134,20 @@ class NodeFilter:
             [name for name in names if nodes.filter_reason(pod, known[name]) is None]
         )
 
+    def _predict(self, pod: Object, feasible: NodeSet, nominated: NodeSet) -> Prediction:
+        """Where kube-scheduler has nominated a node itself, it will not refuse that one."""
+        if self._predictor is None:
+            return Prediction(feasible, 0, ())
+        predicted = self._predictor.of(pod, feasible & ~nominated)
+        return replace(predicted, fits=predicted.fits | nominated)
+
     def matching(self, selector: Mapping[str, Any]) -> NodeSet:
-        """The nodes for which `selector_matches` is true, from an index of the values of labels: a
-        selector costs what it selects, not an examination of each node."""
-        self._forget_outdated()
-        matching = 0
-        for term in selector.get("nodeSelectorTerms") or ():
-            sets = [
-                self._with_requirement(part, requirement)
-                for part in ("matchExpressions", "matchFields")
-                for requirement in term.get(part) or ()
-            ]
-            matching |= reduce(and_, sets) if sets else 0  # a term without requirements: no node
-        return matching
+        """The nodes for which `selector_matches` is true."""
+        return self._labels.matching(selector)
 
     def domains(self, key: str) -> dict[str, NodeSet]:
         """The nodes by their values of the label; nodes without it are in none."""
-        self._forget_outdated()
-        groups = self._label_groups("matchExpressions", key)
-        return {
-            value: nodes << first for value, (first, nodes) in groups.items() if value is not None
-        }
+        return self._labels.domains(key)
 
     def _filter(self, pod: Object) -> _AllowedNodes:
         self._forget_outdated()
@@ -148,37 +172,11 @@ class NodeFilter:
                 reasons[reason] += 1
         return _AllowedNodes(self._numbers.set_of(feasible), reasons)
 
-    def _with_requirement(self, part: str, requirement: Mapping[str, Any]) -> NodeSet:
-        groups = self._label_groups(part, requirement["key"])
-        if requirement["operator"] == "In":
-            values = [each for each in requirement.get("values") or () if each in groups]
-        else:
-            values = [each for each in groups if nodes.requirement_holds(requirement, each)]
-        return reduce(or_, (groups[value][1] << groups[value][0] for value in values), 0)
-
-    def _label_groups(self, part: str, key: str) -> _Groups:
-        groups = self._groups.get((part, key))
-        if groups is None:
-            groups = self._groups[part, key] = self._group(part, key)
-        return groups
-
-    def _group(self, part: str, key: str) -> _Groups:
-        numbers: defaultdict[str | None, list[int]] = defaultdict(list)
-        for name, node in self._lister.nodes.items():
-            found = nodes.labels_of(node) if part == "matchExpressions" else {"metadata.name": name}
-            numbers[found.get(key)].append(self._numbers.number(name))
-        first = {value: min(each) for value, each in numbers.items()}
-        return {
-            value: (first[value], set_of_numbers(number - first[value] for number in each))
-            for value, each in numbers.items()
-        }
-
     def _forget_outdated(self) -> None:
         versions = self._lister.nodes_version, self._numbers.epoch
         if versions != self._versions:
             self._versions = versions
             self._filtered.clear()
-            self._groups.clear()
 
 
 def _summary(reasons: Counter[str], feasible: int) -> str:

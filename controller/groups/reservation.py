@@ -45,10 +45,6 @@ class _EmptyCluster:
         for device in allocations_of(claim):
             self._state.allocated.remove(device)
 
-    def nodes_with_capacity(self, pod: Object) -> NodeSet:
-        del pod
-        return EVERY_NODE
-
     def allocated_share(self, nodes: NodeSet) -> int:
         del nodes
         return 0

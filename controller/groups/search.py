@@ -237,7 +237,7 @@ class GroupSearch:
     def _place(self, asked: PodClaims, scope: _Scope) -> Placed | Unplaced:
         """On a node of other members, if it may be. Another node is the emptiest one,
         as it has room for most; for a member that comes later, one near the others."""
-        within = scope.nodes & self._cluster.nodes_with_capacity(asked.pod)
+        within = scope.nodes
         used = self._trial.used | self._request.beside
         kind = self._kind(asked)
         beside, apart = within & used & ~self._full.get(kind, 0), within & ~used
@@ -298,8 +298,7 @@ class GroupSearch:
         [name] = numbers.names(on)
         for asked in members:
             self._spent += 1
-            room = on & self._cluster.nodes_with_capacity(asked.pod)
-            outcome = self._trial.place(asked, room)
+            outcome = self._trial.place(asked, on)
             if not isinstance(outcome, Placed):
                 self._trial.take_back(name)
                 return False
@@ -319,10 +318,8 @@ class GroupSearch:
 
     def _why(self, asked: PodClaims, scope: _Scope, outcome: Unplaced) -> str:
         """For people, while the others count as placed."""
-        anywhere = self._trial.place(asked, scope.nodes)
-        if isinstance(anywhere, Placed):
-            return "nodes with devices lack cpu, memory or room for pods"
-        return (anywhere if scope.nodes else outcome).explain()
+        found = self._trial.place(asked, scope.nodes)
+        return outcome.explain() if isinstance(found, Placed) else found.explain()
 
     def _words(self, scope: _Scope, tried: _Tried) -> str:
         key, needed = self._request.topology_key, self._request.quorum

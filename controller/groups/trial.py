@@ -24,8 +24,6 @@ class GroupCluster(Protocol):
 
     def forget(self, claim: Object, /) -> None: ...
 
-    def nodes_with_capacity(self, pod: Object, /) -> NodeSet: ...
-
     def allocated_share(self, nodes: NodeSet, /) -> int: ...
 
 
@@ -50,7 +48,9 @@ class Trial:
         """Where the member fits beside those that are placed. Nothing is counted. Raises
         AllowanceSpent."""
         found = with_claims(asked, self._allocated)
-        return self._placer.place(found, last=last, within=within, packing=packing)
+        return self._placer.place(
+            found, last=last, within=within, packing=packing, may_preempt=False
+        )
 
     def put(self, asked: PodClaims, placed: Placed) -> None:
         """Count the member as placed so."""

@@ -13,6 +13,7 @@ from typing import Final
 from controller.https.certificates import Certificates
 from dra_driver.model.errors import Refused
 from dra_driver.telemetry.http_server import ConnectionHandler, HttpServer
+from dra_driver.version import version_info
 
 logger = logging.getLogger(__name__)
 
@@ -136,6 +137,12 @@ class _HttpsHandler(ConnectionHandler):
     server: _HttpsServer
     idle = _IDLE
     protocol_version = "HTTP/1.1"  # kube-scheduler and API servers keep their connections
+
+    def do_GET(self) -> None:  # noqa: N802 (http.server's name)
+        if self.path == "/version":
+            self.send(HTTPStatus.OK, "application/json", version_info())
+        else:
+            self._refuse(HTTPStatus.NOT_FOUND, "version is all that is served to GET")
 
     def do_POST(self) -> None:  # noqa: N802 (http.server's name)
         # An API server adds the webhook's timeout as a query.

@@ -12,17 +12,18 @@ from functools import partial
 from typing import Final
 
 from controller.allocator.taints import with_selector
-from controller.cache import card_access, pods
+from controller.cache import card_access, host_ports, pods
 from controller.cache.cache import OTHER_SLICES
 from controller.cache.interner import Interner
-from controller.cache.node_resources import is_read
 from controller.cache.packed import Fields, PackedDevices, PackedObject
+from controller.cache.pod_requests import is_read
 from controller.informers import models
 from dra_driver.kube.decode import WHOLE, Decoder, Text, Typed
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
     DEVICE_TAINT_RULES_V1BETA2,
+    NAMESPACES,
     NODES,
     POD_GROUPS,
     PODS,
@@ -32,11 +33,10 @@ from dra_driver.kube.resources import (
     Resource,
 )
 from dra_driver.model.claims.claim import Object, ReadOnlyObject, is_in_use
-from dra_driver.model.names import VENDOR_PREFIX
 
 # What many objects have in common. Volumes are not: `kube-api-access-x7k2p` is of one pod alone.
 _ALIKE_PODS: Final[Fields] = {
-    "metadata": ("namespace", "ownerReferences"),
+    "metadata": ("labels", "namespace", "ownerReferences"),
     "spec": (
         "affinity",
         "containers",
@@ -50,9 +50,12 @@ _ALIKE_PODS: Final[Fields] = {
         "schedulingGates",
         "schedulingGroup",
         "tolerations",
+        "topologySpreadConstraints",
     ),
     "status": ("conditions", "containerStatuses", "initContainerStatuses", "phase"),
 }
+# Pods of all workloads have these in common: they are counted, and forgotten (`AssignedPod`).
+_ALIKE_OTHERS: Final[Fields] = {**_ALIKE_PODS, "metadata": ("namespace",)}
 _ALIKE_CLAIMS: Final[Fields] = {
     "metadata": ("namespace", "managedFields"),
     "spec": ("devices",),
@@ -61,14 +64,15 @@ _ALIKE_NODES: Final[Fields] = {
     "spec": ("taints",),
     "status": ("allocatable", "conditions", "nodeInfo"),
 }
-_RANKED: Final = frozenset({"cpu", "memory", "pods"})
-_OTHER_META: Final = ("namespace", "name", "uid", "resourceVersion")
+_OTHER_META: Final = ("namespace", "name", "uid", "resourceVersion", "deletionTimestamp", "labels")
 _OTHER_SPEC: Final = (
+    "affinity",
     "containers",
     "ephemeralContainers",
     "initContainers",
     "nodeName",
     "overhead",
+    "priority",
     "resources",
     "runtimeClassName",
 )
@@ -81,6 +85,7 @@ def decoders() -> Mapping[Resource, Decoder]:
     return {
         PODS: Typed(models.POD, partial(_pod, interner)),
         RESOURCE_CLAIMS: ClaimDecoder(interner),
+        NAMESPACES: Typed(models.NAMESPACE),
         NODES: Typed(models.NODE, partial(_node, interner)),
         RESOURCE_SLICES: Typed(models.SLICE, _slice),
         OTHER_SLICES: Typed(models.SLICE, _slice),
@@ -109,16 +114,18 @@ class ClaimDecoder:
 
 def _pod(interner: Interner, pod: Object) -> ReadOnlyObject:
     card_access.prune(pod["spec"])
+    host_ports.prune(pod["spec"])
+    alike = _ALIKE_PODS
     if not pods.concerns_us(pod):
-        pod = _other(pod)
+        pod, alike = _other(pod), _ALIKE_OTHERS
     if pods.node_name(pod):
-        return PackedObject(interner, _ALIKE_PODS, pod)
-    return _shared(interner, _ALIKE_PODS, pod)
+        return PackedObject(interner, alike, pod)
+    return _shared(interner, alike, pod)
 
 
 def _other(pod: Object) -> Object:
-    """A pod without claims: what it takes of its node is read (`pod_requests`), and how it may have
-    cards all the same (`direct_access`)."""
+    """A pod without claims: what kube-scheduler's filters read of it where it is (`AssignedPod`),
+    and how it may have cards all the same (`direct_access`)."""
     metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
     if not (pods.node_name(pod) or pods.nominated_node(pod)):
         spec = {}
@@ -134,14 +141,11 @@ def _other(pod: Object) -> Object:
 
 
 def _node(interner: Interner, node: Object) -> Object:
-    """With those of its resources whose amount is read, of others that there are some, and whether
-    an agent describes its cards."""
+    """With the resources that it has some of, and whether an agent describes its cards."""
     status, annotations = node.get("status") or {}, node["metadata"].get("annotations")
     if allocatable := status.get("allocatable"):
         status["allocatable"] = {
-            name: amount if name in _RANKED or name.startswith(VENDOR_PREFIX) else "1"
-            for name, amount in allocatable.items()
-            if amount != "0"
+            name: amount for name, amount in allocatable.items() if amount != "0"
         }
     if annotations:
         node["metadata"]["annotations"] = dict.fromkeys(annotations, "")

@@ -14,10 +14,16 @@ _IDENTITY: Final = {"name": str, "uid": str, "resourceVersion": str, "deletionTi
 _NAMESPACED: Final = _IDENTITY | {"namespace": str}
 _OWNERS: Final = [{"controller": bool, "kind": str, "uid": str}]
 _RESOURCES: Final = {"claims": [_QUANTITIES], "requests": _QUANTITIES}
-_POD_AFFINITY: Final = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": str}]}
+_POD_AFFINITY: Final = {"requiredDuringSchedulingIgnoredDuringExecution": [dict[str, Any]]}
 _VARIABLES: Final = [{"name": str, "value": str, "valueFrom": {}}]  # that it is there is enough
 _CONTAINERS: Final = [
-    {"name": str, "env": _VARIABLES, "resources": _RESOURCES, "restartPolicy": str}
+    {
+        "name": str,
+        "env": _VARIABLES,
+        "ports": [{"hostIP": str, "hostPort": int, "protocol": str}],
+        "resources": _RESOURCES,
+        "restartPolicy": str,
+    }
 ]
 _CONTAINER_STATUSES: Final = [
     {"name": str, "allocatedResources": _QUANTITIES, "resources": _RESOURCES}
@@ -25,7 +31,8 @@ _CONTAINER_STATUSES: Final = [
 
 # core/v1
 POD: Final = {
-    "metadata": _NAMESPACED | {"creationTimestamp": str, "ownerReferences": _OWNERS},
+    "metadata": _NAMESPACED
+    | {"creationTimestamp": str, "labels": dict[str, str], "ownerReferences": _OWNERS},
     "spec": {
         "affinity": {
             "nodeAffinity": dict[str, Any],
@@ -49,7 +56,7 @@ POD: Final = {
         "schedulingGroup": {"podGroupName": str},
         "schedulingGates": [{"name": str}],
         "tolerations": [dict[str, Any]],
-        "topologySpreadConstraints": [{"topologyKey": str, "whenUnsatisfiable": str}],
+        "topologySpreadConstraints": [dict[str, Any]],
         "volumes": [
             {
                 "name": str,
@@ -80,6 +87,7 @@ NODE: Final = {
         "nodeInfo": {"kubeletVersion": str},
     },
 }
+NAMESPACE: Final = {"metadata": _IDENTITY | {"labels": dict[str, str]}}
 
 # resource.k8s.io/v1
 CLAIM_IN_USE: Final = {

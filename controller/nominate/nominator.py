@@ -10,6 +10,7 @@ from controller.allocator.ownership import MixesDrivers
 from controller.cache import nodes as node_views
 from controller.cache import pods
 from controller.cache.keys import Key
+from controller.cache.pod_terms import looks_beyond_its_node
 from controller.filter.node_filter import NodeFilter
 from controller.groups.reservation import GroupReserver
 from controller.nominate.arrivals import Arrivals
@@ -300,17 +301,26 @@ class Nominator:
         outcome = self._placer.place(known, self._line.reserved_against(pod))
         if isinstance(outcome, Unplaced):
             self._keep_waiting(known, outcome)
+        elif is_gated and outcome.preempts:
+            self._leave_to_scheduler(pod)  # which chooses where other pods end
         elif is_gated:
             self._name(pod, outcome)
         else:
             self.remove_waiting(key)  # devices are free: kube-scheduler lacks something else
 
     def _name(self, pod: Object, placed: Placed) -> None:
+        """Of other nodes than the one that it looks at, kube-scheduler counts bound pods alone: the
+        replicas before this one must come to it first."""
         self.remove_waiting(pods.key_of(pod))
         self._count_as_named(pod, placed)
+        sequence = pods.workload(pod) if looks_beyond_its_node(pod) else None
         self._context.dispatcher.dispatch(
             LiftGate(
-                key=pods.key_of(pod), pod=pod, node=placed.node, hint=self._named.followed.hint
+                key=pods.key_of(pod),
+                sequence=sequence or "",
+                pod=pod,
+                node=placed.node,
+                hint=self._named.followed.hint,
             )
         )
 

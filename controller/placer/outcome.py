@@ -16,9 +16,11 @@ from dra_driver.model.errors import Refused
 
 @dataclass(frozen=True, slots=True)
 class Placed(Allocation):
-    """Devices of one node for all claims `wanted`, in their order. The pod may have them."""
+    """Devices of one node for all claims `wanted`, in their order. The pod may have them. If it
+    `preempts`, other pods must end there before it is bound."""
 
     wanted: Sequence[ClaimRequest]
+    preempts: bool = False
 
     def of(self, wanted: Sequence[ClaimRequest]) -> Allocation:
         """The devices of ours alone, of these claims."""
@@ -58,6 +60,11 @@ class Unplaced:
     def depends_on_devices(self) -> bool:
         """Whether the devices that were chosen are refused: others that come later may not be."""
         return isinstance(self.why, Refused)
+
+    @property
+    def is_prediction(self) -> bool:
+        """Whether nodes were left out that kube-scheduler is expected to refuse."""
+        return bool(self.nodes.unfit)
 
     @property
     def was_stopped(self) -> bool:

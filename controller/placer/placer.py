@@ -37,13 +37,11 @@ EVERY_NODE: Final[NodeSet] = -1
 
 
 class Cluster(Protocol):
-    """Devices, pods and free resources of nodes, as they change: a cache."""
+    """Devices, and cards of pods, as they change: a cache."""
 
     def state(self) -> State: ...
 
     def cards_of_replicas(self, pod: Object, /) -> Mapping[CardKey, int]: ...
-
-    def nodes_with_capacity(self, pod: Object, /) -> NodeSet: ...
 
 
 class Nodes(Protocol):
@@ -108,15 +106,21 @@ class Placer:
         last: Sequence[NodeSet] = (),
         within: NodeSet = EVERY_NODE,
         packing: Packing | None = None,
+        with_unfit: bool = False,
+        may_preempt: bool = True,
     ) -> Placed | Unplaced:
-        """Devices for all claims that are wanted, on one node. The nominated node comes first, then
-        nodes that have free cpu and memory for the pod. `excluded` nodes are not tried, each with
-        the reason for people. Nodes of the sets in `last` are tried if no other node has devices:
-        those of a later set after those of an earlier one. Only nodes of `within` are tried.
-        `packing` sorts nodes in place of the policy, where the claims say nothing. Raises
-        AllowanceSpent."""
+        """Devices for all claims that are wanted, on one node. The nominated node comes first, and
+        nodes where other pods must be preempted come after all others, if that `may_preempt`.
+        `excluded` nodes are not tried, each with the reason for people. Nodes of the sets in `last`
+        are tried if no other node has devices: those of a later set after those of an earlier one.
+        Only nodes of `within` are tried. `packing` sorts nodes in place of the policy, where the
+        claims say nothing. Nodes that kube-scheduler is expected to refuse are tried at last, and
+        only `with_unfit`. Raises AllowanceSpent."""
         found = self._nodes.feasible_nodes(asked.pod, asked.selectors, excluded)
-        nodes = replace(found, feasible=found.feasible & within, nominated=found.nominated & within)
+        if with_unfit:
+            found = found.with_unfit()
+        among = within if may_preempt else within & ~found.preempting
+        nodes = replace(found, feasible=found.feasible & among, nominated=found.nominated & among)
         wanted = asked.together
         decision = self._allocate(asked, wanted, *_in_order(nodes, last), packing=packing)
         if isinstance(decision, FitError) and decision.unknown:
@@ -126,7 +130,8 @@ class Placer:
                 decision, wanted = alone, asked.wanted
         if isinstance(decision, FitError):
             return Unplaced(nodes, decision)
-        placed = Placed(decision.node, decision.assignments, wanted)
+        preempts = bool(nodes.preempting & self._cluster.state().numbers.bit(decision.node))
+        placed = Placed(decision.node, decision.assignments, wanted, preempts)
         try:
             check_allocated(asked.pod, asked.ours, asked.wanted, placed.of(asked.wanted))
             for devices in decision.assignments:
@@ -202,7 +207,7 @@ class Placer:
     ) -> Allocation | FitError:
         """On one of the nodes of the first part that serves what is wanted; an empty one is passed
         by, if it is not the last."""
-        peers, with_capacity = self._peers(asked), self._cluster.nodes_with_capacity(asked.pod)
+        peers = self._peers(asked)
         policy = self._policy if packing is None else replace(self._policy, nodes=packing)
         for part in [*filter(None, parts[:-1]), parts[-1]]:
             decision = allocate(
@@ -211,7 +216,6 @@ class Placer:
                 part,
                 policy=policy,
                 peers=peers,
-                with_capacity=with_capacity,
             )
             if isinstance(decision, Allocation):
                 break
@@ -228,9 +232,10 @@ def _in_order(nodes: FeasibleNodes, last: Sequence[NodeSet]) -> list[NodeSet]:
     """Sets of nodes in the order in which they are tried, the last of all nodes. Each has the
     nodes of those before it, which have no devices."""
     parts = list[NodeSet]()
-    for first in range(len(last) + 1):
-        later = reduce(or_, last[first:], 0)
-        for part in (nodes.nominated & ~later, nodes.feasible & ~later):
-            if part not in parts:
-                parts.append(part)
+    for later in (nodes.unfit | nodes.preempting, nodes.unfit, 0):
+        for first in range(len(last) + 1):
+            untried = later | reduce(or_, last[first:], 0)
+            for part in (nodes.nominated & ~untried, nodes.feasible & ~untried):
+                if part not in parts:
+                    parts.append(part)
     return parts

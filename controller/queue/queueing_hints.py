@@ -13,6 +13,7 @@ from controller.allocator.packing.policy import Policy
 from controller.allocator.state import State
 from controller.cache import nodes, pods
 from controller.cache.keys import Key
+from controller.cache.scheduling_demand import scheduling_demand
 from controller.filter.node_filter import NodeFilter
 from controller.placer.pod_claims import PodClaims
 from controller.queue.fair_queue import StepLimiter
@@ -26,8 +27,8 @@ HINT_SECONDS: Final = 0.1
 @dataclass(frozen=True, slots=True)
 class PodClass:
     """Pods that the same events help: their claims have equal shapes, and they have equal
-    constraints on nodes. `pod`, its unallocated claims `wanted`, and the node `selectors` of its
-    volumes and of its other claims stand for all of them."""
+    constraints on nodes and on what is there. `pod`, its unallocated claims `wanted`, and the node
+    `selectors` of its volumes and of its other claims stand for all of them."""
 
     shape: tuple[object, ...]
     constraints: tuple[object, ...]
@@ -38,7 +39,8 @@ class PodClass:
     @classmethod
     def of(cls, asked: PodClaims) -> PodClass:
         pod, required = asked.pod, [selector for selector, _ in asked.selectors]
-        constraints = pods.node_name(pod), nodes.digest([nodes.demand(pod), required])
+        on_nodes = nodes.digest([nodes.demand(pod), required])
+        constraints = pods.node_name(pod), on_nodes, scheduling_demand(pod)
         shape = tuple(each.shape for each in asked.together)
         return cls(shape, constraints, pod, asked.together, required)
 

@@ -13,6 +13,7 @@ from controller.reconcile.context import Context
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
+    NAMESPACES,
     NODES,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
@@ -65,6 +66,8 @@ class EventHandlers:
         if changed.resource is OTHER_SLICES and _spec(old) != _spec(new):
             names = {each["spec"].get("nodeName") for each in (old, new) if each}
             return self._cache.nodes.keys() if None in names else names
+        if changed.resource is NAMESPACES and _labels(old) != _labels(new):
+            return self._cache.nodes.keys()  # the affinity of any pod may select it
         if changed.resource is DEVICE_TAINT_RULES and self._is_rule_changed(old, new):
             return self._cache.nodes.keys()  # the rule may select devices of any node
         if changed.resource is NODES and (
@@ -111,9 +114,13 @@ def _spec(obj: Object | None) -> Object | None:
     return None if obj is None else obj["spec"]
 
 
+def _labels(namespace: Object | None) -> Object:
+    return {} if namespace is None else namespace["metadata"].get("labels") or {}
+
+
 def _without_version(pod: Object) -> Object:
-    """All that is decoded of the pod, its version excepted."""
-    return pod | {"metadata": pod["metadata"] | {"resourceVersion": ""}}
+    """All that is decoded of the pod, its version and its labels excepted."""
+    return pod | {"metadata": pod["metadata"] | {"resourceVersion": "", "labels": {}}}
 
 
 def _read_by_pods(claim: Object) -> tuple[object, ...]:

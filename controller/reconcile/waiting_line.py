@@ -10,6 +10,7 @@ from controller.cache.claims import is_to_be_made
 from controller.cache.keys import Key
 from controller.placer.outcome import Unplaced
 from controller.placer.pod_claims import PodClaims
+from controller.placer.trials import TrialPlacer
 from controller.queue.queueing_hints import PodClass
 from controller.queue.starvation_guard import StarvationGuard
 from controller.reconcile.context import Context
@@ -21,9 +22,10 @@ from dra_driver.selector.allowance import AllowanceSpent
 class WaitingLine:
     """One instance, one thread."""
 
-    def __init__(self, context: Context, guard: StarvationGuard) -> None:
+    def __init__(self, context: Context, guard: StarvationGuard, trials: TrialPlacer) -> None:
         self.guard = guard
         self._context = context
+        self._trials = trials
 
     def reserved_against(self, pod: Object) -> dict[str, str]:
         """The nodes that are reserved for a pod before this one, with the reason for people."""
@@ -46,6 +48,8 @@ class WaitingLine:
         feasible = unplaced.nodes.feasible
         queue.on_nodes_changed(self.guard.reserve(pod, since, now, pod_class, feasible))
         queue.add(key, self.guard.next_check(since, now))
+        if (trial := self._trials.next_trial(pod)) is not None:
+            queue.add(key, trial)
 
     def refuse(
         self,

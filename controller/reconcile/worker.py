@@ -13,6 +13,7 @@ from controller.cache.cache import RESOURCE_OF, WATCHED, Changed
 from controller.cache.keys import Key, Subject
 from controller.cache.pods import key_of
 from controller.leaderelection.fence import Fence, NotLeader
+from controller.placer.trials import TrialPlacer
 from controller.queue.backoff import BackoffReason
 from controller.queue.event_queue import Event, EventQueue, ResourceEvent
 from controller.queue.fair_queue import StepLimiter
@@ -51,6 +52,7 @@ class Worker(Background):
         steps: StepLimiter,
         faults: FaultIsolator,
         pod_starts: PodStartRecorder,
+        trials: TrialPlacer,
         draw: Callable[[], float],
     ) -> None:
         super().__init__("worker", interrupt=events.interrupt)
@@ -67,6 +69,7 @@ class Worker(Background):
         self._steps = steps
         self._faults = faults
         self._pod_starts = pod_starts
+        self._trials = trials
         self._listed: set[Resource] = set()
         self._term = ""  # the one in which the previous leader was fenced
         self._takeover_backoff = Backoff(first=0.1, draw=draw)
@@ -158,6 +161,7 @@ class Worker(Background):
                 self._cache.state().fleet.refresh()
             if self.is_synced():
                 no_collection.end_start()
+        self._queue.on_nodes_changed(self._cache.assigned.take_freed())
 
     def _may_act(self) -> bool:
         return self.is_synced() and self._fence.is_open()
@@ -183,6 +187,9 @@ class Worker(Background):
         if changed.resource is PODS and changed.old is not None and changed.is_gone():
             self._reconciler.remove_waiting(key_of(changed.old))
             self._queue.backoff.forget(key_of(changed.old), *BackoffReason)
+            self._trials.on_pod(changed.old, is_gone=True)
+        if changed.resource is PODS and changed.new is not None:
+            self._trials.on_pod(changed.new, is_gone=False)
         for key in self._handlers.on_change(changed, now):
             self._queue.add(key, min(now, self._events.received_at))
 

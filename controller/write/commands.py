@@ -16,9 +16,11 @@ from dra_driver.model.claims.claim import Object
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Command:
-    """A write for the pod, claim or template `key`, which is reconciled again after the answer."""
+    """A write for the pod, claim or template `key`, which is reconciled again after the answer.
+    Those of one `sequence` are executed one after the other, as they were dispatched."""
 
     key: Key
+    sequence: str = ""
     claims: tuple[Object, ...] = ()
     pod: Object | None = None
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import contextvars
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import Executor
+from functools import partial
 from typing import Protocol
 
 from controller.cache.keys import Key, uid_of
@@ -48,11 +49,13 @@ class WriteDispatcher:
         self._keys: Counter[Key] = Counter()  # of the commands in flight
         self._uids: set[str] = set()  # of their objects
         self._uncertain: dict[str, Object] = {}  # claims by UID
+        self._behind: dict[str, deque[Callable[[], object]]] = {}  # by sequence, behind one
 
     def has_room(self) -> bool:
         """Whether one more command may be dispatched. What waits for room is decided later, on
         newer facts."""
-        return self._keys.total() < self._limit
+        behind = sum(map(len, self._behind.values()))
+        return self._keys.total() - behind < self._limit
 
     def has_command(self, key: Key) -> bool:
         """Whether a command for the key has not ended."""
@@ -75,7 +78,13 @@ class WriteDispatcher:
         assert uids.isdisjoint(self._uids)
         self._uids |= uids
         self._keys[command.key] += 1
-        self._pool.submit(contextvars.copy_context().run, self._execute, command)
+        execute = partial(contextvars.copy_context().run, self._execute, command)
+        if command.sequence in self._behind:
+            self._behind[command.sequence].append(execute)
+            return
+        if command.sequence:
+            self._behind[command.sequence] = deque()
+        self._pool.submit(execute)
 
     def finish(self, done: WriteDone) -> None:
         """The deciding thread has taken the answer: the command's objects are free again, claims
@@ -88,6 +97,7 @@ class WriteDispatcher:
             for claim in done.command.claims:
                 self._uncertain.pop(uid_of(claim), None)
         self._uncertain |= {uid_of(claim): claim for claim in done.answer.uncertain}
+        self._go_on(done.command.sequence)
 
     def stop(self, timeout: float) -> bool:
         """Dispatch no more; whether all commands in flight have ended within `timeout` seconds."""
@@ -95,6 +105,13 @@ class WriteDispatcher:
         ended.start()
         ended.join(timeout)
         return not ended.is_alive()
+
+    def _go_on(self, sequence: str) -> None:
+        """The first command of the sequence has ended: the next one is executed."""
+        if behind := self._behind.get(sequence):
+            self._pool.submit(behind.popleft())
+        else:
+            self._behind.pop(sequence, None)
 
     def _execute(self, command: Command) -> None:
         self._on_done(WriteDone(command, self._writer.execute(command)))

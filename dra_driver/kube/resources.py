@@ -74,6 +74,7 @@ MUTATING_WEBHOOK_CONFIGURATIONS: Final = Resource(
     False,
 )
 NODES: Final = Resource("", "v1", "nodes", "Node", False)
+NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", False)
 EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event", True)
 # The same events in an older form, the only one that the roles view, edit and admin allow before
 # Kubernetes 1.35 (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go).

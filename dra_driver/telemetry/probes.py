@@ -14,6 +14,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from dra_driver.telemetry.http_server import ConnectionHandler, HttpServer
 from dra_driver.util.background import Wait
 from dra_driver.util.hooks import Clock
+from dra_driver.version import version_info
 
 Answer = tuple[HTTPStatus, bytes, str]
 """Status, body and content type."""
@@ -40,7 +41,7 @@ _CHECK_EVERY: Final = 0.1
 
 
 class ProbeServer:
-    """Serves ``/healthz``, ``/readyz``, ``/startz`` and ``/metrics``, to GET and HEAD.
+    """Serves ``/healthz``, ``/readyz``, ``/startz``, ``/metrics``, ``/version``, to GET and HEAD.
 
     A probe answers 200 ``ok``, or 503 with the reason, so that ``kubectl describe pod`` shows it.
     ``/startz`` answers as ``/healthz``, but only when the program is ready or half a minute has
@@ -92,8 +93,10 @@ class ProbeServer:
         path = path.partition("?")[0]
         if path == "/metrics":
             return self._metrics()
+        if path == "/version":
+            return HTTPStatus.OK, version_info(), "application/json"
         if path not in self._checks:
-            text = "healthz, readyz, startz and metrics are served here"
+            text = "healthz, readyz, startz, metrics and version are served here"
             return HTTPStatus.NOT_FOUND, text.encode(), _TEXT
         problem = self._checks[path]()
         status = HTTPStatus.SERVICE_UNAVAILABLE if problem else HTTPStatus.OK

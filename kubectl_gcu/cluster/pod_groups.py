@@ -81,7 +81,7 @@ def read_group(api: Api, pod: Object) -> tuple[PodGroupProgress | None, str]:
     claims = {(namespace, str(claim["metadata"]["name"])): claim for claim in listed}
     known = progress(name, members, claims)
     if groups is not None:
-        known = _as_controller(known, pod, groups, members, claims)
+        known = as_controller(known, pod, groups, members, claims)
     return known, unread
 
 
@@ -105,7 +105,7 @@ def _groups(api: Api, namespace: str, name: str) -> tuple[Sequence[Object] | Non
     )
 
 
-def _as_controller(
+def as_controller(
     known: PodGroupProgress,
     pod: Object,
     groups: Sequence[Object],

@@ -11,6 +11,7 @@ from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
     DEVICE_TAINT_RULES_V1BETA2,
+    NAMESPACES,
     NODES,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
@@ -27,6 +28,7 @@ _READ = {
     for each in (
         RESOURCE_SLICES,
         DEVICE_CLASSES,
+        NAMESPACES,
         NODES,
         RESOURCE_CLAIMS,
         PODS,

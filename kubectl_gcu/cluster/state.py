@@ -42,6 +42,15 @@ class ClusterState:
     """DeviceTaintRules."""
 
 
+def unreadable(resource: Resource, *, namespace: str | None = None) -> str:
+    """That the user may not list the kind in all namespaces, and what is therefore not seen;
+    `namespace` is one where he may not list it either."""
+    where = " in all namespaces" if resource.namespaced else ""
+    if namespace is not None:
+        where = f", not even in the namespace {namespace}"
+    return f"you may not list {resource.plural}{where}: {_UNSEEN[resource]}"
+
+
 def read_cluster(api: Api, namespace: str) -> ClusterState:
     """Read what there is; where the user may not read a kind in all namespaces, that of
     `namespace`. Raises KubeError where the server does not answer."""
@@ -76,17 +85,13 @@ class _Reader:
             return ()
         except Forbidden:
             pass
-        where = " in all namespaces" if resource.namespaced else ""
-        self.missing[resource] = f"you may not list {resource.plural}{where}: {_UNSEEN[resource]}"
+        self.missing[resource] = unreadable(resource)
         if not resource.namespaced:
             return ()
         try:
             return self._list(resource, namespace=self._namespace)
         except Forbidden:
-            self.missing[resource] = (
-                f"you may not list {resource.plural}, not even in the namespace "
-                f"{self._namespace}: {_UNSEEN[resource]}"
-            )
+            self.missing[resource] = unreadable(resource, namespace=self._namespace)
             return ()
 
     def _list(

@@ -8,12 +8,13 @@ from typing import Final
 
 from controller.allocator.taints import with_selector
 from controller.write.volumes import read_volumes
-from dra_driver.kube.api import Api
+from dra_driver.kube.api import Api, ServerVersion
 from dra_driver.kube.errors import Forbidden, NotFound
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
     DEVICE_TAINT_RULES_V1BETA2,
+    NAMESPACES,
     NODES,
     PODS,
     RESOURCE_CLAIMS,
@@ -57,8 +58,10 @@ def objects_to_decide(api: Api) -> tuple[dict[Resource, tuple[Object, ...]], str
                 f"you may not list {resource.plural} in the whole cluster, so the reason is that "
                 "of the controller's last event"
             )
-    rules, missing = taint_rules(api)
-    return objects | {DEVICE_TAINT_RULES: rules}, missing
+    rules, no_rules = taint_rules(api)
+    namespaces, no_namespaces = _namespaces(api)
+    unread = "; ".join(filter(None, (no_rules, no_namespaces)))
+    return objects | {DEVICE_TAINT_RULES: rules, NAMESPACES: namespaces}, unread
 
 
 def _volumes_of(api: Api, pod: Object) -> tuple[Sequence[Object], str]:
@@ -72,6 +75,16 @@ def _volumes_of(api: Api, pod: Object) -> tuple[Sequence[Object], str]:
         )
 
 
+def _namespaces(api: Api) -> tuple[tuple[Object, ...], str]:
+    try:
+        return tuple(api.list(NAMESPACES).items), ""
+    except Forbidden:
+        return (), (
+            "you may not list namespaces: what pods' affinity selects by labels of namespaces is "
+            "not considered"
+        )
+
+
 def taint_rules(api: Api) -> tuple[tuple[Object, ...], str]:
     """The DeviceTaintRules as v1 writes them, none where the server has no such kind (1.36 has it
     off)."""
@@ -81,14 +94,18 @@ def taint_rules(api: Api) -> tuple[tuple[Object, ...], str]:
         except NotFound:
             continue
         except Forbidden:  # the answer for a kind that the server does not have, too
-            version = api.server_version()
-            if (version.major, version.minor) < _TAINT_RULES_ON:
-                return (), ""
-            return (), (
-                f"you may not list {resource.plural} in the whole cluster: devices that one of "
-                "them taints count as free"
-            )
+            return (), rules_unread(api.server_version())
         if resource is DEVICE_TAINT_RULES_V1BETA2:
             rules = tuple(map(with_selector, rules))
         return tuple(rules), ""
     return (), ""
+
+
+def rules_unread(version: ServerVersion) -> str:
+    """That the user may not list DeviceTaintRules; empty for a version that has them off."""
+    if (version.major, version.minor) < _TAINT_RULES_ON:
+        return ""
+    return (
+        f"you may not list {DEVICE_TAINT_RULES.plural} in the whole cluster: devices that one of "
+        "them taints count as free"
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -20,6 +20,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import (
     ATTR_MEMORY_MIB,
     ATTR_MODEL,
+    ATTR_TYPE,
     ATTR_UUID,
     CAPACITY_SIZE,
     CAPACITY_SLICES,
@@ -49,22 +50,43 @@ def nodes_by_claims(
     inventory: Inventory, claims: Iterable[Object], pods: Iterable[Object]
 ) -> list[NodeView]:
     """Sorted by name. A card that is held and not published any more is there, too."""
-    pools = inventory.pools.items()
-    cards = defaultdict(dict, {name: _published(pool.devices) for name, pool in pools})
-    known = {each["metadata"]["uid"]: each for each in pods}
+    held: defaultdict[str, list[Object]] = defaultdict(list)
     for claim in claims:
-        for result in results(claim):
-            _add_holder(cards[result.pool], claim, result, known)
+        for pool in pools_of(claim):
+            held[pool].append(claim)
+    known = {each["metadata"]["uid"]: each for each in pods}
     views = [
-        NodeView(
-            inventory.node_of(pool) or pool.removeprefix(f"{DRIVER}/"),
-            ServedBy.CLAIMS,
-            tuple(its[address] for address in sorted(its)),
-        )
-        for pool, its in cards.items()
-        if its
+        node_of_pool(inventory, pool, held.get(pool, ()), known)
+        for pool in dict.fromkeys((*inventory.pools, *held))
     ]
-    return sorted(views, key=lambda node: node.name)
+    return sorted((view for view in views if view.cards), key=lambda node: node.name)
+
+
+def pools_of(claim: Object) -> frozenset[str]:
+    """The pools whose devices the claim has."""
+    return frozenset(result.pool for result in results(claim))
+
+
+def node_of_pool(
+    inventory: Inventory, pool: str, claims: Collection[Object], pods: Mapping[str, Object]
+) -> NodeView:
+    """The node of the pool, without cards if it has none. `claims` are those with devices of the
+    pool; `pods` are by their UIDs."""
+    published = inventory.pools.get(pool)
+    cards = _published(published.devices) if published else {}
+    for claim in sorted(claims, key=_name):  # as the API server lists them
+        for result in results(claim):
+            if result.pool == pool:
+                _add_holder(cards, claim, result, pods)
+    return NodeView(
+        inventory.node_of(pool) or pool.removeprefix(f"{DRIVER}/"),
+        ServedBy.CLAIMS,
+        tuple(cards[address] for address in sorted(cards)),
+    )
+
+
+def _name(claim: Object) -> str:
+    return f"{claim['metadata']['namespace']}/{claim['metadata']['name']}"
 
 
 def _published(devices: Iterable[Device]) -> _Cards:
@@ -92,6 +114,12 @@ def _card(address: PciAddress, kinds: tuple[DeviceKind, ...]) -> CardView:
         if (untolerated([taint], ()) if taint.rule else taint.key not in TAINTS_OF_CLAIMS)
     }
     memory = _text(kinds, ATTR_MEMORY_MIB)
+    sizes = {
+        each.units
+        for kind in kinds
+        if CAPACITY_SIZE in kind.capacity
+        for each in kind.capacity[CAPACITY_SIZE].values
+    }
     return CardView(
         address,
         model=_text(kinds, ATTR_MODEL),
@@ -99,6 +127,8 @@ def _card(address: PciAddress, kinds: tuple[DeviceKind, ...]) -> CardView:
         slices=capacity.get(CAPACITY_SLICES, 0),
         size=capacity.get(CAPACITY_SIZE, 0),
         problems=tuple(sorted(problems)),
+        whole=any(kind.text(ATTR_TYPE) == Mode.WHOLE.value for kind in kinds),
+        sizes=tuple(sorted(sizes)),
     )
 
 
@@ -119,12 +149,13 @@ def _add_holder(cards: _Cards, claim: Object, result: Result, pods: Mapping[str,
         mode, address = parse_device_name(result.device)
     except InvalidValue:
         return
-    card = cards.get(address, CardView(address, problems=(NOT_PUBLISHED,)))
+    lost = CardView(address, problems=(NOT_PUBLISHED,), whole=False)
+    card = cards.get(address, lost)
     data = _prepared(claim, result)
     holder = Holder(
         mode=mode,
         amount=_amount(mode, result),
-        claim=f"{claim['metadata']['namespace']}/{claim['metadata']['name']}",
+        claim=_name(claim),
         pods=tuple(_users(claim, pods)),
         instance=_instance(data, result.request),
         admin=result.admin_access,

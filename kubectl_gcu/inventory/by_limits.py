@@ -10,6 +10,7 @@ from dra_driver.model.devices.node_cards import HeldInstance, Hold, NodeCard, pa
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS
+from dra_driver.model.profile import profile_numbers
 from kubectl_gcu.cluster.state import ClusterState
 from kubectl_gcu.inventory.by_claims import holding_pod
 from kubectl_gcu.inventory.views import (
@@ -28,18 +29,27 @@ def nodes_by_limits(state: ClusterState) -> tuple[list[NodeView], list[str]]:
     nodes: list[NodeView] = []
     unreadable: list[str] = []
     for node in sorted(state.nodes, key=lambda each: str(each["metadata"]["name"])):
-        name = node["metadata"]["name"]
-        text = (node["metadata"].get("annotations") or {}).get(ANNOTATION_CARDS)
-        if text is None:
-            continue
         try:
-            cards = sorted(parse_cards(text), key=lambda card: card.address)
+            view = node_by_limits(node, pods)
         except InvalidValue as error:
-            unreadable.append(f"node {name}: {error}")
+            unreadable.append(str(error))
         else:
-            views = tuple(_view(card, pods) for card in cards)
-            nodes.append(NodeView(name, ServedBy.LIMITS, views))
+            nodes += [view] if view else []
     return nodes, unreadable
+
+
+def node_by_limits(node: Object, pods: Mapping[str, Object]) -> NodeView | None:
+    """None of a node without the annotation. `pods` are by their UIDs. Raises InvalidValue where
+    the annotation cannot be read."""
+    name = node["metadata"]["name"]
+    text = (node["metadata"].get("annotations") or {}).get(ANNOTATION_CARDS)
+    if text is None:
+        return None
+    try:
+        cards = sorted(parse_cards(text), key=lambda card: card.address)
+    except InvalidValue as error:
+        raise InvalidValue(f"node {name}: {error}") from error
+    return NodeView(name, ServedBy.LIMITS, tuple(_view(card, pods) for card in cards))
 
 
 def _view(card: NodeCard, pods: Mapping[str, Object]) -> CardView:
@@ -56,6 +66,8 @@ def _view(card: NodeCard, pods: Mapping[str, Object]) -> CardView:
         problems=(card.problem,) if card.problem else (),
         mode=card.mode,
         holders=holders,
+        whole=card.whole,
+        sizes=tuple(sorted({profile_numbers(name)[0] for name in card.profiles})),
     )
 
 

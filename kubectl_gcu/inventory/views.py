@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -82,10 +82,12 @@ class FreeCapacity:
 @dataclass(frozen=True, slots=True)
 class CardView:
     """A card. `slices` and `size` are what it has in shared mode and in DRS mode, 0 where it is not
-    offered so. Index, minor and memory are None where nobody publishes them: ResourceSlices have
-    no index and no minor, so these are known of a card with a prepared claim alone. `problems` are
-    reasons why nothing new is placed on it. `mode` is None while the card is free; it may outlive
-    the last holder, until the instance is destroyed."""
+    offered so, and `whole` is whether it is offered as a whole. `sizes` are those of its DRS
+    instances, ascending; empty where nobody publishes them. Index, minor and memory are None where
+    nobody publishes them: ResourceSlices have no index and no minor, so these are known of a card
+    with a prepared claim alone. `problems` are reasons why nothing new is placed on it. `mode` is
+    None while the card is free; it may outlive the last holder, until the instance is destroyed.
+    """
 
     address: PciAddress
     index: int | None = None
@@ -98,6 +100,8 @@ class CardView:
     problems: tuple[str, ...] = ()
     mode: Mode | None = None
     holders: tuple[Holder, ...] = ()
+    whole: bool = True
+    sizes: tuple[int, ...] = ()
 
     @property
     def used(self) -> int:
@@ -120,14 +124,27 @@ class CardView:
         share = Fraction(left, self.total) if self.mode else Fraction(1)
         return FreeCapacity(int((self.memory_mib or 0) * share), int(100 * share))
 
+    def left_in(self, mode: Mode) -> int:
+        """The most that one request in that mode can get of the card: 1 for the card itself,
+        slices, or the largest size that has room."""
+        if self.problems or self.mode not in {None, mode}:
+            return 0
+        offered = {Mode.WHOLE: int(self.whole), Mode.SHARED: self.slices, Mode.DRS: self.size}
+        left = max(0, offered[mode] - self.used)
+        if mode is Mode.DRS and self.sizes:
+            return max((size for size in self.sizes if size <= left), default=0)
+        return left
+
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """A node with GCUs; its cards in the order of their addresses."""
+    """A node with GCUs; its cards in the order of their addresses. `unschedulable` is whether it
+    is cordoned: nothing new is placed there."""
 
     name: str
     served_by: ServedBy
     cards: tuple[CardView, ...]
+    unschedulable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,3 +185,61 @@ class Totals:
             sizes=used[Mode.DRS],
             free_capacity=sum((card.free for card in cards), start=FreeCapacity(0, 0)),
         )
+
+    def __add__(self, other: Totals) -> Totals:
+        """Of the cards of both."""
+        return Totals(
+            cards=self.cards + other.cards,
+            problems=self.problems + other.problems,
+            free=self.free + other.free,
+            whole=self.whole + other.whole,
+            shared=self.shared + other.shared,
+            drs=self.drs + other.drs,
+            slices=(self.slices[0] + other.slices[0], self.slices[1] + other.slices[1]),
+            sizes=(self.sizes[0] + other.sizes[0], self.sizes[1] + other.sizes[1]),
+            free_capacity=self.free_capacity + other.free_capacity,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Largest:
+    """The most that one request can get, and the first node that has it; 0 and no name where
+    there is none."""
+
+    amount: int = 0
+    node: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LargestRequests:
+    """The largest request of each mode that still fits, by what is free of the cards alone: so many
+    whole cards of one node, so many slices of one card, an instance of that size. Cordoned nodes
+    are left out."""
+
+    whole: Largest = Largest()
+    shared: Largest = Largest()
+    drs: Largest = Largest()
+
+    @classmethod
+    def of(cls, node: NodeView) -> LargestRequests:
+        """Those of one node."""
+        if node.unschedulable:
+            return cls()
+
+        def largest(mode: Mode, reduce: Callable[[Iterable[int]], int]) -> Largest:
+            amount = reduce([0, *(card.left_in(mode) for card in node.cards)])
+            return Largest(amount, node.name if amount else "")
+
+        return cls(largest(Mode.WHOLE, sum), largest(Mode.SHARED, max), largest(Mode.DRS, max))
+
+    def __or__(self, other: LargestRequests) -> LargestRequests:
+        """Those of the nodes of both; of equal ones the first."""
+        return LargestRequests(
+            max(self.whole, other.whole, key=_amount),
+            max(self.shared, other.shared, key=_amount),
+            max(self.drs, other.drs, key=_amount),
+        )
+
+
+def _amount(largest: Largest) -> int:
+    return largest.amount

@@ -17,6 +17,7 @@ from controller.allocator.state import State
 from controller.cache.cache import OTHER_SLICES, ClusterCache
 from controller.cache.pod_groups import PodGroup
 from controller.filter.node_filter import NodeFilter
+from controller.filter.predictions import Predictions
 from controller.groups.request import GroupPlaced, GroupUnplaced, request_of
 from controller.groups.search import GroupSearch
 from controller.placer.outcome import Placed, Unplaced
@@ -28,6 +29,7 @@ from dra_driver.kube.api import Change
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
+    NAMESPACES,
     NODES,
     PODS,
     RESOURCE_CLAIMS,
@@ -43,6 +45,7 @@ from kubectl_gcu.scheduling.packing import (
     configured_packing,
     is_for_scheduler,
     served_schedulers,
+    unconsidered_plugins,
 )
 from kubectl_gcu.scheduling.remedies import (
     tainted_cards,
@@ -63,8 +66,8 @@ class LiveAllocator:
     alone: nothing of them is known here."""
 
     def __init__(self, objects: Mapping[Resource, tuple[Object, ...]]) -> None:
-        """`objects` has slices, claims, nodes, pods and DeviceClasses, and DeviceTaintRules where
-        there are any."""
+        """`objects` has slices, claims, nodes, pods and DeviceClasses, and DeviceTaintRules and
+        namespaces where there are any."""
         selectors, slices = Selectors(), objects[RESOURCE_SLICES]
         self.for_scheduler = is_for_scheduler(objects[PODS], slices)
         """Whether kube-scheduler allocates; it serves the same pods, maybe by other devices."""
@@ -74,14 +77,20 @@ class LiveAllocator:
         self._cache.replace(OTHER_SLICES, others)
         for resource in (DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, PODS):
             self._cache.replace(resource, objects[resource])
-        self._cache.replace(DEVICE_TAINT_RULES, objects.get(DEVICE_TAINT_RULES, ()))
+        for resource in (DEVICE_TAINT_RULES, NAMESPACES):
+            self._cache.replace(resource, objects.get(resource, ()))
         self._claims = {each["metadata"]["uid"]: each for each in objects[RESOURCE_CLAIMS]}
         self._pods = {_key(each) for each in objects[PODS]}
         self.packing = configured_packing(objects[PODS])
         """The controller's, where a pod of it is among the objects."""
         packing = self.packing or BINPACK
         by_scheduler = SchedulerPolicy(packing.nodes, packing.cards)
-        self._nodes = NodeFilter(self._cache, self._cache.state().numbers, selectors.allowance)
+        self._nodes = NodeFilter(
+            self._cache,
+            self._cache.state().numbers,
+            selectors.allowance,
+            Predictions(self._cache, unconsidered=unconsidered_plugins(objects[PODS])),
+        )
         self._placer = Placer(
             self._cache,
             self._nodes,
@@ -109,6 +118,9 @@ class LiveAllocator:
         if feasible:
             verdict = replace(verdict, by_node=self._placer.reasons(asked, feasible))
             verdict = self._with_remedy(verdict, asked, feasible)
+        elif outcome.is_prediction:
+            remedy = "no claim's end helps: the pod waits until other pods end, or nodes change"
+            verdict = replace(verdict, remedy=remedy)
         else:
             remedy = "no claim's end helps: change what keeps the pod from every node"
             verdict = replace(verdict, remedy=remedy, needs_person=True)

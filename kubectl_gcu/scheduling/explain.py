@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from controller.cache import pods
@@ -58,4 +59,9 @@ def _serves_claims(api: Api) -> bool:
         return False
     except Forbidden:
         return True
+    return has_class_of_driver(classes)
+
+
+def has_class_of_driver(classes: Iterable[Object]) -> bool:
+    """Whether the chart's DeviceClasses are among them."""
     return any(device_class["metadata"]["name"] == CLASS_WHOLE for device_class in classes)

@@ -41,6 +41,12 @@ class Explanation:
 def lines(explanation: Explanation) -> Iterator[str]:
     """For people."""
     yield f"pod {explanation.pod}"
+    for label, text in statements(explanation):
+        yield f"  {label + ':':<8}{text}"
+
+
+def statements(explanation: Explanation) -> Iterator[tuple[str, str]]:
+    """What is said of the pod, each with its label, such as ``why``."""
     step, verdict = explanation.step, explanation.verdict
     why = verdict.reason if verdict and verdict.reason else step.text
     for label, text in (
@@ -56,18 +62,14 @@ def lines(explanation: Explanation) -> Iterator[str]:
         ("help", step.remedy),
     ):
         if text:
-            yield _line(label, text)
+            yield label, text
     if verdict is not None:
-        yield from _verdict_lines(verdict, refused=bool(explanation.refusal))
+        yield from _of_verdict(verdict, refused=bool(explanation.refusal))
         if explanation.before:
             before = _some(explanation.before)
-            yield _line("before", f"these waiting pods are more urgent: {before}")
+            yield "before", f"these waiting pods are more urgent: {before}"
     if explanation.then:
-        yield _line("then", explanation.then)
-
-
-def _line(label: str, text: str) -> str:
-    return f"  {label + ':':<8}{text}"
+        yield "then", explanation.then
 
 
 def _room(explanation: Explanation) -> str:
@@ -84,34 +86,34 @@ def _next(explanation: Explanation) -> str:
     return who
 
 
-def _verdict_lines(verdict: Verdict, *, refused: bool) -> Iterator[str]:
+def _of_verdict(verdict: Verdict, *, refused: bool) -> Iterator[tuple[str, str]]:
     if verdict.node and refused:
-        yield f"  help:   node {verdict.node} has the GCUs; {MAKE_ROOM}"
+        yield "help", f"node {verdict.node} has the GCUs; {MAKE_ROOM}"
         return
     if verdict.node and verdict.remedy:
-        yield f"  help:   node {verdict.node} has what it asks for; {verdict.remedy}"
+        yield "help", f"node {verdict.node} has what it asks for; {verdict.remedy}"
         return
     if verdict.node:
-        yield f"  help:   none is needed: node {verdict.node} has what it asks for"
+        yield "help", f"none is needed: node {verdict.node} has what it asks for"
         return
     nodes: defaultdict[str, list[str]] = defaultdict(list)
     for node, reason in (verdict.by_node or {}).items():
         nodes[reason].append(node)
     if len(nodes) > 1:
         for reason, names in sorted(nodes.items())[:_MOST_LINES]:
-            yield f"  node:   {_some(names)}: {reason}"
+            yield "node", f"{_some(names)}: {reason}"
     if len(verdict.tainted) > _MOST_LINES:
-        yield f"  taint:  of {len(verdict.tainted)} cards the first {_MOST_LINES} are:"
-    yield from (f"  taint:  {each}" for each in verdict.tainted[:_MOST_LINES])
-    yield from _help_lines(verdict)
+        yield "taint", f"of {len(verdict.tainted)} cards the first {_MOST_LINES} are:"
+    yield from (("taint", each) for each in verdict.tainted[:_MOST_LINES])
+    yield from _helps(verdict)
 
 
-def _help_lines(verdict: Verdict) -> Iterator[str]:
+def _helps(verdict: Verdict) -> Iterator[tuple[str, str]]:
     for kind, names in (("claims", verdict.helps), ("pods", verdict.helps_pods)):
         if names:
-            yield f"  help:   it fits when any one of these {kind} ends: {_some(names)}"
+            yield "help", f"it fits when any one of these {kind} ends: {_some(names)}"
     if verdict.remedy:
-        yield f"  help:   {verdict.remedy}"
+        yield "help", verdict.remedy
 
 
 def _some(names: Sequence[str]) -> str:

@@ -48,13 +48,22 @@ def is_for_scheduler(found: Iterable[Object], slices: Iterable[Object]) -> bool:
 
 def served_schedulers(found: Iterable[Object]) -> frozenset[str]:
     """The names of the schedulers whose pods the newest controller serves; empty for all."""
-    names = _environment(found).get("GCU_SCHEDULER_NAMES") or ""
-    return frozenset(filter(None, map(str.strip, names.split(","))))
+    return _names(found, "GCU_SCHEDULER_NAMES")
+
+
+def unconsidered_plugins(found: Iterable[Object]) -> frozenset[str]:
+    """The filters of kube-scheduler that the newest controller does not predict."""
+    return _names(found, "GCU_UNCONSIDERED_PLUGINS")
 
 
 def controllers(found: Iterable[Object]) -> list[Object]:
     """The pods of the controller that neither end nor have ended."""
     return [each for each in driver_pods(found, "controller") if not pods.is_deleting(each)]
+
+
+def _names(found: Iterable[Object], variable: str) -> frozenset[str]:
+    listed = _environment(found).get(variable) or ""
+    return frozenset(filter(None, map(str.strip, listed.split(","))))
 
 
 def _environment(found: Iterable[Object]) -> Mapping[str, str | None]:

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from controller import app
+from controller.filter.predictions import PLUGINS
 from controller.settings import ControllerSettings
 from dra_driver.agent import agent
 from dra_driver.agent.settings import AgentSettings
@@ -118,6 +119,12 @@ def test_the_values_are_the_programs_defaults(helm: Helm, program: str) -> None:
             {"controller": {"ignoredClaimFields": ["score", "derivedAttributes"]}},
             "ignored_claim_fields",
             "score,derivedAttributes",
+        ),
+        (
+            "controller",
+            {"controller": {"unconsideredPlugins": [*PLUGINS]}},
+            "unconsidered_plugins",
+            ",".join(PLUGINS),
         ),
         ("controller", {"logLevel": "debug"}, "log_level", "debug"),
         ("controller", {"logFormat": "json"}, "log_format", "json"),

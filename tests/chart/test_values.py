@@ -55,6 +55,10 @@ def test_the_chart_has_nothing_to_complain_about(helm: Helm) -> None:
             {"controller": {"ignoredClaimFields": ["a,b"]}},
             "at '/controller/ignoredClaimFields/0': 'a,b' does not match",
         ),
+        (
+            {"controller": {"unconsideredPlugins": ["NodeName"]}},
+            "at '/controller/unconsideredPlugins/0': value must be one of 'NodeResourcesFit'",
+        ),
         ({"ownDeviceClasses": ["Mine"]}, "at '/ownDeviceClasses/0': 'Mine' does not match"),
         ({"vendorRuntime": {"policies": True}}, "additional properties 'policies' not allowed"),
         ({"vendorRuntime": {"policy": "yes"}}, "at '/vendorRuntime/policy': got string, want"),

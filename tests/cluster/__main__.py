@@ -14,14 +14,14 @@ from tests.cluster.cluster import Cluster
 from tests.cluster.errors import ClusterError
 from tests.cluster.image.build import IMAGE_NAME, driver_archive
 from tests.cluster.image.inputs import Inputs
-from tests.cluster.packages import install_missing
+from tests.cluster.packages import BROWSER, install_missing
 from tests.cluster.processes import require_root
 from tests.cluster.reuse import up_or_attach
 from tests.cluster.settings import Settings
 from tests.cluster.shell import run_shell
 from tests.cluster.teardown import sweep, tear_down
 from tests.cluster.versions import (
-    ALLOCATOR,
+    PARTS,
     REAL,
     RELEASES,
     SCHEDULER_THAT_FORGETS,
@@ -89,7 +89,7 @@ def _shell(options: argparse.Namespace, report: _Progress) -> int:
 def _build(options: argparse.Namespace, report: _Progress) -> int:
     for version in REAL if options.all else (options.kubernetes,):
         report(f"programs of Kubernetes {version}: {build_all(version, report)}")
-    report(f"kube-scheduler's allocator alone: {build(ALLOCATOR, report)}")
+    report(f"parts of Kubernetes alone: {build(PARTS, report)}")
     if options.all:
         report(f"one more kube-scheduler: {build(SCHEDULER_THAT_FORGETS, report)}")
     return 0
@@ -97,6 +97,8 @@ def _build(options: argparse.Namespace, report: _Progress) -> int:
 
 def _packages(options: argparse.Namespace, report: _Progress) -> int:
     install_missing(report)
+    if options.browser:
+        install_missing(report, BROWSER)
     report("Debian packages: all there")
     return 0
 
@@ -164,7 +166,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     command("list", _list, "the clusters of this machine", named=False)
     build = command("build", _build, "build what the cluster runs, unless built", named=False)
-    command("packages", _packages, "install missing Debian packages", named=False)
+    packages = command("packages", _packages, "install missing Debian packages", named=False)
+    packages.add_argument("--browser", action="store_true", help="also those of tests/browser")
     known = ", ".join(RELEASES)
     up.add_argument(
         "--kubernetes",

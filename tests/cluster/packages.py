@@ -1,4 +1,5 @@
-"""Install the Debian packages that the cluster and image building need, when missing."""
+"""Install the Debian packages that the cluster, image building and the browser tests need, when
+missing."""
 
 from __future__ import annotations
 
@@ -12,26 +13,28 @@ from tests.cluster.cache import build_once, cache_root
 from tests.cluster.errors import BuildError
 
 LIST = Path(__file__).parent / "debian-packages.txt"
+BROWSER = Path(__file__).parents[1] / "browser" / "debian-packages.txt"
 
 # Another apt on the machine (a fresh one often updates itself) is waited for.
 _APT = ("apt-get", "-q", "-o", "DPkg::Lock::Timeout=600")
 
 
-def needed_packages() -> tuple[str, ...]:
-    """The names in debian-packages.txt."""
-    lines = (line.partition("#")[0].strip() for line in LIST.read_text().splitlines())
+def needed_packages(listed: Path = LIST) -> tuple[str, ...]:
+    """The names in such a list."""
+    lines = (line.partition("#")[0].strip() for line in listed.read_text().splitlines())
     return tuple(line for line in lines if line)
 
 
-def missing_packages() -> tuple[str, ...]:
-    """Those that dpkg does not know as installed.
+def missing_packages(listed: Path = LIST) -> tuple[str, ...]:
+    """Those of a list that dpkg does not know as installed.
 
     Raises BuildError where there is no dpkg: the list must then be installed by hand.
     """
+    needed = needed_packages(listed)
     query = ["dpkg-query", "--show", "--showformat=${Package} ${db:Status-Status}\n"]
     try:
         shown = subprocess.run(
-            [*query, *needed_packages()],
+            [*query, *needed],
             check=False,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,  # "no packages found": the very thing asked
@@ -39,18 +42,18 @@ def missing_packages() -> tuple[str, ...]:
         ).stdout
     except FileNotFoundError as error:
         raise BuildError(
-            f"dpkg-query: not found; install what {LIST.name} lists in this system's own way"
+            f"dpkg-query: not found; install what {listed.name} lists in this system's own way"
         ) from error
     installed = {line.split()[0] for line in shown.splitlines() if line.endswith(" installed")}
-    return tuple(name for name in needed_packages() if name not in installed)
+    return tuple(name for name in needed if name not in installed)
 
 
-def install_missing(report: Callable[[str], None]) -> None:
+def install_missing(report: Callable[[str], None], listed: Path = LIST) -> None:
     """Install what is missing; nothing is asked of the network when nothing is.
 
     Raises BuildError with the command that failed.
     """
-    missing = missing_packages()
+    missing = missing_packages(listed)
     if not missing:
         return
     started = time.monotonic()
@@ -90,5 +93,5 @@ def _apt(*arguments: str, within: Path | None = None) -> None:
     if status:
         raise BuildError(
             f"{' '.join(command)}: exit status {status}; it needs root and Debian's package "
-            f"sources; the packages can also be installed by hand: {' '.join(needed_packages())}"
+            f"sources; the packages can also be installed by hand"
         )

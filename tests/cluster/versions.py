@@ -244,6 +244,14 @@ def _flags(version: str) -> str:
 SCHEDULER_THAT_FORGETS = Program("kube-scheduler", "1.36.1", (".",), _flags("1.36.1"))
 """It allocates a card in two modes (kubernetes#139034): a test shows it, on a newer server."""
 
-ALLOCATOR = Program("dra-allocator", "0.37.2", (".",))
-"""The allocator of the newest kube-scheduler alone, which tells what it takes of a node; and the
-reader of device metadata of the same library."""
+DEVICE_METADATA = "device-metadata"
+DRA_ALLOCATOR = "dra-allocator"
+FILTER_PLUGINS = "filter-plugins"
+PARTS = Program(
+    "kubernetes-parts",
+    "1.37.2",
+    (".",),
+    aliases=(DEVICE_METADATA, DRA_ALLOCATOR, FILTER_PLUGINS),
+)
+"""Parts of the newest Kubernetes alone: what its allocator takes of a node, which nodes the filters
+of kube-scheduler refuse, and what a container reads of device metadata."""

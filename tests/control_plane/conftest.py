@@ -22,6 +22,7 @@ from dra_driver.model.claims.claim import Object, results
 from dra_driver.model.effects import Effects
 from tests.cluster.cluster import Cluster
 from tests.cluster.fixtures import DRIVER_NAMESPACE
+from tests.cluster.pki import Authority, Identity
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.driver import Driver
@@ -29,6 +30,11 @@ from tests.control_plane.hands import Hands
 from tests.control_plane.machines import Machines
 
 Start = Callable[..., ControllerProcess]
+
+_READABLE = [
+    f"--resource={name}"
+    for name in ("pods", "resourceclaims.resource.k8s.io", "events.events.k8s.io")
+]
 
 
 @pytest.fixture(scope="session")
@@ -217,6 +223,21 @@ def scene(
     control_plane: Cluster, api: Client, machines: Machines, eyes: Eyes, hands: Hands
 ) -> Scene:
     return Scene(control_plane, api, eyes.namespace, machines, eyes, hands)
+
+
+@pytest.fixture
+def tenant(control_plane: Cluster, scene: Scene, tmp_path: Path) -> Path:
+    """The kubeconfig of a user who may read claims and pods of the test's namespace, and slices."""
+    user = f"tenant-of-{scene.namespace}"
+    kubectl = control_plane.kubectl
+    scope = f"--namespace={scene.namespace}"
+    kubectl("create", "role", "reader", scope, "--verb=get,list,watch", *_READABLE)
+    kubectl("create", "rolebinding", "reader", scope, "--role=reader", f"--user={user}")
+    kubectl("create", "clusterrole", user, "--verb=list,watch", "--resource=resourceslices")
+    kubectl("create", "clusterrolebinding", user, f"--clusterrole={user}", f"--user={user}")
+    authority, path = Authority(control_plane.directory / "pki"), tmp_path / "tenant"
+    control_plane.control_plane.write_kubeconfig(authority, path, user[:40], Identity(user))
+    return path
 
 
 def _version(found: Object) -> str:

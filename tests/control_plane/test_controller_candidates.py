@@ -19,9 +19,12 @@ Start = Callable[..., ControllerProcess]
 def test_fifty_pods_of_which_each_fits_one_of_twenty_nodes(
     scene: Scene, start_controller: Start
 ) -> None:
-    """Each must be beside an anchor of its own, which only kube-scheduler reads. A node that is
-    released because kube-scheduler is slow would not be tried again in time: it gets a minute."""
-    start_controller("--node-retry=600", "--scheduling-patience=60").wait_for_log("begins")
+    """Each must be beside an anchor of its own, which the controller does not consider here. A node
+    that is released because kube-scheduler is slow would not be tried again in time: it gets a
+    minute."""
+    start_controller(
+        "--node-retry=600", "--scheduling-patience=60", "--unconsidered-plugins=InterPodAffinity"
+    ).wait_for_log("begins")
     nodes = scene.machines.add_many(20, [whole(bus) for bus in range(3)])
     for number, node in enumerate(nodes):
         anchor = pod_with(f"anchor-{number}", scene.namespace, nodeName=node)

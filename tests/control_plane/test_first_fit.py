@@ -24,7 +24,7 @@ from controller.allocator.results import allocation_status
 from dra_driver.model.claims.claim import Object
 from dra_driver.selector.selector import Selectors
 from tests.cluster.build import Report, build
-from tests.cluster.versions import ALLOCATOR
+from tests.cluster.versions import DRA_ALLOCATOR, PARTS
 from tests.control_plane.interfaces import CPU, NET, device_class
 from tests.control_plane.published_cases import NODE, Case, case, case_beside
 from tests.seed import Sample, told
@@ -43,7 +43,7 @@ Results = list[list[Object]] | None
 @pytest.fixture(scope="session")
 def allocator(cluster_report: Report) -> Path:
     """kube-scheduler's allocator as a program."""
-    return build(ALLOCATOR, cluster_report) / ALLOCATOR.name
+    return build(PARTS, cluster_report) / DRA_ALLOCATOR
 
 
 @pytest.mark.parametrize("written", [case, case_beside], ids=["of ours", "of other drivers, too"])

@@ -12,32 +12,11 @@ from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object
 from kubectl_gcu.main import PARTIAL, WAITS, run
 from tests.cluster.cluster import Cluster
-from tests.cluster.pki import Authority, Identity
 from tests.control_plane.conftest import Scene
 from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.objects import claim, shared, whole
 
-_READABLE = [
-    f"--resource={name}"
-    for name in ("pods", "resourceclaims.resource.k8s.io", "events.events.k8s.io")
-]
-
 pytestmark = pytest.mark.control_plane
-
-
-@pytest.fixture
-def tenant(control_plane: Cluster, scene: Scene, tmp_path: Path) -> Path:
-    """The kubeconfig of a user who may read claims and pods of the test's namespace, and slices."""
-    user = f"tenant-of-{scene.namespace}"
-    kubectl = control_plane.kubectl
-    scope = f"--namespace={scene.namespace}"
-    kubectl("create", "role", "reader", scope, "--verb=get,list", *_READABLE)
-    kubectl("create", "rolebinding", "reader", scope, "--role=reader", f"--user={user}")
-    kubectl("create", "clusterrole", user, "--verb=list", "--resource=resourceslices")
-    kubectl("create", "clusterrolebinding", user, f"--clusterrole={user}", f"--user={user}")
-    authority, path = Authority(control_plane.directory / "pki"), tmp_path / "tenant"
-    control_plane.control_plane.write_kubeconfig(authority, path, user[:40], Identity(user))
-    return path
 
 
 def test_a_tenant_sees_its_own_claims_and_no_other_ones(

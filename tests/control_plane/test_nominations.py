@@ -17,12 +17,14 @@ from dra_driver.model.claims.claim import Object, results
 from dra_driver.model.effects import Effects
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import PATIENCE, wait_until
-from tests.control_plane.conftest import Scene
+from tests.control_plane.conftest import Scene, Start
 from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.nominating import (
     GATES,
+    NAMES_NODES,
     bound,
     controller,
+    followed,
     gated,
     machines,
     nominating,
@@ -52,11 +54,15 @@ def test_pods_are_packed(scene: Scene, controller: ControllerProcess) -> None:
     assert sorted(cards(scene, *names).values()) == [3, 3]
 
 
-def test_where_the_node_does_not_fit_kube_scheduler_goes_on(
-    scene: Scene, controller: ControllerProcess
+@pytest.mark.parametrize("is_considered", [True, False], ids=["considered", "not considered"])
+def test_replicas_that_keep_apart(
+    scene: Scene, start_controller: Start, *, is_considered: bool
 ) -> None:
-    """In the same attempt. The controller knows nothing of other pods: replicas that keep apart are
-    named one node."""
+    """Each is named a node of its own. Where the controller does not consider other pods, all are
+    named one node, and kube-scheduler goes on in the same attempt."""
+    plugins = () if is_considered else ("--unconsidered-plugins=InterPodAffinity",)
+    controller = start_controller(*NAMES_NODES, *plugins)
+    controller.wait_for_log("begins")
     machines(scene, 3, 0, 1)
     labels = {"matchLabels": {"keeps": "apart"}}
     term = {"labelSelector": labels, "topologyKey": "kubernetes.io/hostname"}
@@ -69,10 +75,16 @@ def test_where_the_node_does_not_fit_kube_scheduler_goes_on(
         scene.api.create(PODS, made)
     assert len(set(bound(scene, *names))) == 3
     assert [verdicts(scene, name) for name in names] == [["Scheduled"]] * 3
+    right = 3.0 if is_considered else 1.0
+    wait_until(
+        lambda: followed(controller) == {"true": right, "false": 3.0 - right},
+        PATIENCE,
+        "names that were followed",
+        seen=lambda: str(followed(controller)),
+    )
 
 
 def test_of_a_resource_that_one_node_has(scene: Scene, controller: ControllerProcess) -> None:
-    """The controller does not know of it either: the pod is bound in its first attempt."""
     machines(scene, 4, 0)
     [node] = machines(scene, 1, 0, **{"example.com/rdma": "1"})
     made = pod_with("pod", scene.namespace, "pod", schedulingGates=GATES)
@@ -80,7 +92,12 @@ def test_of_a_resource_that_one_node_has(scene: Scene, controller: ControllerPro
     scene.api.create(RESOURCE_CLAIMS, claim("pod", scene.namespace))
     scene.api.create(PODS, made)
     assert bound(scene, "pod") == [node]
-    assert verdicts(scene, "pod") == ["Scheduled"]
+    wait_until(
+        lambda: followed(controller) == {"true": 1.0, "false": 0.0},
+        PATIENCE,
+        "a name that was followed",
+        seen=lambda: str(followed(controller)),
+    )
 
 
 def test_a_pod_without_room_is_told_why_and_served_in_turn(
@@ -128,9 +145,11 @@ def polite(control_plane: Cluster) -> Iterator[str]:
 
 
 def test_pods_that_may_not_preempt_give_their_name_back(
-    scene: Scene, controller: ControllerProcess, polite: str
+    scene: Scene, start_controller: Start, polite: str
 ) -> None:
-    """kube-scheduler leaves the field of such a pod as it is."""
+    """kube-scheduler leaves the field of such a pod as it is. The controller does not consider
+    ports here."""
+    start_controller(*NAMES_NODES, "--unconsidered-plugins=NodePorts").wait_for_log("begins")
     machines(scene, 1, 0, 1)
     port = [{"name": "main", "image": "x", "ports": [{"containerPort": 80, "hostPort": 80}]}]
     for name in ("one", "two"):

@@ -80,6 +80,7 @@ _END = """
 The cluster stays up:
   make cluster-shell    kubectl and helm for it; try
                           kubectl gcu inspect
+                          kubectl gcu view    (a page, in your browser)
                           kubectl -n demo describe pod {described}
   make cluster-down     remove it
 The examples are in examples/, each with a README. What is simulated: docs/user/simulated-machine.md

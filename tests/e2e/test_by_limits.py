@@ -89,8 +89,8 @@ def test_each_container_has_what_its_limit_says(world: World, namespace: str, na
         found: list[Object] = cluster.get("pods", scope)["items"]
         return found
 
-    # Alone at first: only kube-scheduler heeds the affinity of these pods, so the one that comes
-    # second is allocated anew beside the first, for which that node must have room.
+    # Alone at first: they must be beside each other, for which the node of the first one must have
+    # room.
     files = {file: _BESIDE in file.read_text(encoding="utf-8") for file in folder.glob("*.yaml")}
     for file in sorted(files, key=files.__getitem__, reverse=True):
         cluster.kubectl("apply", scope, f"--filename={file}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -16,7 +17,8 @@ from tests.release.engines import ENGINES, build_with
 from tests.release.helm import helm_program
 from tests.release.manifests import write_all
 from tests.release.oci import rewrite
-from tests.release.release import Plan, refuse_uncommitted, source_date, write_release
+from tests.release.release import URL, Plan, refuse_uncommitted, source_date, write_release
+from tests.release.wheels import wheels
 
 _REPOSITORY = "localhost/gcu-dra-driver"
 
@@ -65,6 +67,7 @@ def _release(options: argparse.Namespace) -> None:
         f"{options.repository}:{options.tag or options.version}",
         source_date(),
         options.draft,
+        options.url.rstrip("/"),
     )
     plan.check()
     if not options.draft:
@@ -73,7 +76,14 @@ def _release(options: argparse.Namespace) -> None:
     if archive is None:
         require_root()
         archive = driver_archive(Inputs(options.base, snapshots=options.snapshots), _report)
-    write_release(plan, archive=archive, helm=helm_program(_report), report=_report)
+    with tempfile.TemporaryDirectory() as folder:
+        write_release(
+            plan,
+            archive=archive,
+            wheels=wheels(Path(folder)),
+            helm=helm_program(_report),
+            report=_report,
+        )
     print(options.out)
 
 
@@ -106,6 +116,9 @@ def _parser() -> argparse.ArgumentParser:
     release.add_argument("--draft", action="store_true", help="also of what is not committed")
     release.add_argument(
         "--archive", type=Path, metavar="FILE", help="the image's OCI archive (default: build it)"
+    )
+    release.add_argument(
+        "--url", default=URL, help="the folder of the files, for krew (default: %(default)s)"
     )
     for each in (image, release):
         each.add_argument("--repository", default=_REPOSITORY)

@@ -17,6 +17,7 @@ class Entry:
 
     name: str
     content: bytes | Path
+    executable: bool = False
 
 
 def write_tar(out: IO[bytes] | gzip.GzipFile, entries: Iterable[Entry], epoch: int) -> None:
@@ -24,7 +25,7 @@ def write_tar(out: IO[bytes] | gzip.GzipFile, entries: Iterable[Entry], epoch: i
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for each in sorted(entries, key=lambda entry: entry.name):
             info = tarfile.TarInfo(each.name)
-            info.mtime, info.mode = epoch, 0o644
+            info.mtime, info.mode = epoch, 0o755 if each.executable else 0o644
             if isinstance(each.content, bytes):
                 info.size = len(each.content)
                 archive.addfile(info, io.BytesIO(each.content))

@@ -6,7 +6,7 @@ import hashlib
 import os
 import subprocess
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -20,9 +20,11 @@ from tests.release.manifests import MODES, has_private_keys, render
 from tests.release.notes import cut
 from tests.release.oci import Image, rewrite
 from tests.release.sbom import Package, document, installed, pinned
+from tests.release.zipapp import PROGRAM, write_krew, write_zipapp
 
 NAME: Final = "gcu-dra-driver"
 SUMS: Final = "SHA256SUMS"
+URL: Final = "https://example.com/gcu-dra-driver"
 
 _PINS: Final = "opt/gcu-dra-driver/dependencies.txt"
 _DPKG: Final = "var/lib/dpkg/status"
@@ -32,13 +34,14 @@ _OS: Final = ("etc/os-release", "usr/lib/os-release")
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What to release: `reference` is the image's name in its archive; `epoch` is the moment that
-    all files have, in seconds since 1970."""
+    all files have, in seconds since 1970. `url` is the folder from which they will be taken."""
 
     version: str
     out: Path
     reference: str
     epoch: int
     draft: bool
+    url: str = URL
 
     def check(self) -> None:
         """Raises BuildError where the checkout is not that version, or `out` has files."""
@@ -51,9 +54,12 @@ class Plan:
             raise BuildError(f"{self.out} is not empty: a release is made into a new folder")
 
 
-def write_release(plan: Plan, *, archive: Path, helm: Path, report: Report) -> None:
+def write_release(
+    plan: Plan, *, archive: Path, wheels: Sequence[Path], helm: Path, report: Report
+) -> None:
     """Write the chart's package, manifests without private keys, the image of `archive`, its SBOM,
-    the notes and the checksums. Raises BuildError, CommandError, OSError."""
+    the program `kubectl-gcu` of the `wheels` with its manifest for krew, the notes and the
+    checksums. Raises BuildError, CommandError, OSError."""
     plan.check()
     notes = cut(
         (CHECKOUT / "CHANGELOG.md").read_text(encoding="utf-8"), plan.version, draft=plan.draft
@@ -66,6 +72,9 @@ def write_release(plan: Plan, *, archive: Path, helm: Path, report: Report) -> N
         text = render(helm, mode)
         if not has_private_keys(text):
             (plan.out / f"install-{name}.yaml").write_text(text, encoding="utf-8")
+    report(PROGRAM)
+    write_zipapp(wheels, plan.out / PROGRAM, plan.epoch)
+    write_krew(plan.out / PROGRAM, plan.out, plan.version, plan.url, plan.epoch)
     report("image")
     image = plan.out / f"{NAME}-{plan.version}-image.tar"
     rewrite(archive, image, reference=plan.reference, epoch=plan.epoch)

@@ -36,6 +36,11 @@ class NodeNumbers:
             self._names.append(name)
         return number
 
+    @property
+    def version(self) -> tuple[int, int]:
+        """Changes when a node gets a number, or another one."""
+        return self.epoch, len(self._names)
+
     def __contains__(self, name: object) -> bool:
         """Whether the node has a number. Pods may name nodes that never existed: those get none."""
         return name in self._numbers

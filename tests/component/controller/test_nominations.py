@@ -177,11 +177,11 @@ def test_what_is_foreseen_anew_may_take_more_than_one_step(
     place = Placer.place
     stopped: list[Any] = []
 
-    def stop_once(placer: Placer, *arguments: Any) -> object:
+    def stop_once(placer: Placer, *arguments: Any, **more: Any) -> object:
         if not stopped:
             stopped.append(arguments)
             raise AllowanceSpent("1 s")
-        return place(placer, *arguments)
+        return place(placer, *arguments, **more)
 
     monkeypatch.setattr(Placer, "place", stop_once)
     schedule(stage, "second", node, 0)
@@ -436,10 +436,10 @@ def test_the_next_leader_counts_names_in_more_than_one_step(
     first.stop()
     place, stops = Placer.place, iter([True, True])
 
-    def stop_twice(placer: Placer, *asked: Any) -> object:
+    def stop_twice(placer: Placer, *asked: Any, **more: Any) -> object:
         if next(stops, False):
             raise AllowanceSpent("1 s")
-        return place(placer, *asked)
+        return place(placer, *asked, **more)
 
     monkeypatch.setattr(Placer, "place", stop_twice)
     start(stage, "gated")
@@ -639,3 +639,70 @@ def test_a_freed_card_goes_by_age(stage: Stage, nominate: Nominate) -> None:
     stage.end("holder")
     assert named(stage, "older") == node
     assert stage.gates("younger")
+
+
+def asking(cpu: str) -> list[Object]:
+    """The containers of a pod."""
+    resources = {"requests": {"cpu": cpu}}
+    return [{"name": "main", "image": "x", "resources": resources}]
+
+
+def test_no_node_is_named_that_kube_scheduler_would_refuse(
+    stage: Stage, nominate: Nominate
+) -> None:
+    """The pod keeps its gate, and is named when another pod has ended."""
+    node = stage.add_node(cards(0))
+    stage.add_pod("other", containers=asking("60"), nodeName=node)
+    nominate()
+    stage.start("user", schedulingGates=GATES, containers=asking("60"))
+    keeps_gate(stage, "user")
+    assert any("1 without free cpu" in said for said in stage.events_about("user"))
+    stage.end("other")
+    assert named(stage, "user") == node
+
+
+def test_where_others_must_end_kube_scheduler_chooses(stage: Stage, nominate: Nominate) -> None:
+    node = stage.add_node(cards(0))
+    stage.add_pod("other", containers=asking("60"), nodeName=node)
+    nominate()
+    stage.start("urgent", schedulingGates=GATES, containers=asking("60"), priority=10)
+    assert named(stage, "urgent") == ""
+    polite = {"priority": 10, "preemptionPolicy": "Never"}
+    stage.start("polite", schedulingGates=GATES, containers=asking("60"), **polite)
+    keeps_gate(stage, "polite")
+
+
+def test_replicas_that_depend_on_each_other_are_lifted_in_their_order(
+    stage: Stage, nominate: Nominate
+) -> None:
+    for _ in range(3):
+        stage.add_node(cards(*range(8)))
+    rule = {
+        "topologyKey": "machine",
+        "maxSkew": 1,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "x"}},
+    }
+    names = [f"pod-{number:02}" for number in range(12)]
+    for name in names:
+        stage.add_claim(name)
+        made = pod_with(name, stage.namespace, name, schedulingGates=GATES)
+        made["spec"]["topologySpreadConstraints"] = [rule]
+        owner = {"kind": "ReplicaSet", "name": "x", "uid": "uid-x", "controller": True}
+        made["metadata"] |= {"labels": {"app": "x"}, "ownerReferences": [owner]}
+        stage.put_pod(made)
+    nominate()
+    nodes = [named(stage, name) for name in names]
+    assert sorted(nodes.count(each) for each in set(nodes)) == [4, 4, 4]
+    lifted = [
+        change.new["metadata"]["name"]
+        for change in stage.api.store.after(stage.api.store.oldest)
+        if change.key.resource is PODS
+        and change.new is not None
+        and change.old is not None
+        and has_gate(change.old)
+        and not has_gate(change.new)
+    ]
+    of_nodes = [dict(zip(names, nodes, strict=True))[name] for name in lifted]
+    assert lifted == sorted(lifted)
+    assert all(len(set(of_nodes[at : at + 3])) == 3 for at in range(0, 12, 3))

@@ -31,5 +31,13 @@ def test_another_allocator_is_refused() -> None:
         settings("--allocator=kubelet")
 
 
+def test_filters_that_are_left_out_are_those_that_are_predicted() -> None:
+    found = settings("--unconsidered-plugins=NodePorts, InterPodAffinity")
+    assert found.plugins_left_out == {"NodePorts", "InterPodAffinity"}
+    assert not settings().plugins_left_out
+    with pytest.raises(InvalidValue, match="no filter that is predicted: NodeName"):
+        settings("--unconsidered-plugins=NodeName,NodePorts")
+
+
 def test_every_setting_says_what_it_is() -> None:
     assert all(field.description for field in ControllerSettings.model_fields.values())

@@ -26,6 +26,7 @@ from dra_driver.kube.events import EventType, Note
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
+    NAMESPACES,
     NODES,
     POD_GROUPS,
     PODS,
@@ -162,6 +163,7 @@ class World:
             (RESOURCE_SLICES, slices),
             (DEVICE_TAINT_RULES, []),
             (DEVICE_CLASSES, [*CLASSES.values(), OTHER_CLASS]),
+            (NAMESPACES, [{"metadata": {"name": "default", "labels": {"team": "x"}}}]),
             (NODES, [node("a"), node("b")]),
             (RESOURCE_CLAIM_TEMPLATES, []),
             (RESOURCE_CLAIMS, []),
@@ -213,10 +215,11 @@ class World:
         seen: ReadOnlyObject = self._decoders[resource].decode(encode(obj))
         return seen
 
-    def metric(self, name: str) -> float:
-        found = self.registry.get_sample_value(name)
-        assert found is not None
-        return found
+    def metric(self, name: str, labels: dict[str, str] | None = None) -> float:
+        """0 for labels with which nothing was counted."""
+        found = self.registry.get_sample_value(name, labels)
+        assert labels or found is not None
+        return found or 0.0
 
     def claim(self, name: str) -> Object:
         return self.api.live[RESOURCE_CLAIMS, name]
@@ -245,7 +248,10 @@ def node(name: str) -> Object:
     return {
         "metadata": {"name": name},
         "spec": {},
-        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+        "status": {
+            "allocatable": {"pods": "110"},
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
     }
 
 

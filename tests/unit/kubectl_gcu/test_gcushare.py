@@ -15,7 +15,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from kubectl_gcu import main
 from kubectl_gcu.gcushare import as_gcushare
-from kubectl_gcu.main import inventory
+from kubectl_gcu.inventory.nodes import inventory
 from tests.unit.kubectl_gcu.inventory.inspected import (
     ANNOTATED,
     BY_CLAIMS,

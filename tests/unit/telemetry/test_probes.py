@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import logging
 import socket
 import threading
@@ -11,8 +12,10 @@ from collections.abc import Callable, Iterator
 import pytest
 from prometheus_client import CollectorRegistry, Counter
 
+from dra_driver.kube.api import ServerVersion
 from dra_driver.model.errors import InvalidValue
 from dra_driver.telemetry.probes import Check, ProbeServer
+from dra_driver.version import VERSION
 
 Serve = Callable[..., ProbeServer]
 
@@ -63,9 +66,9 @@ def ask(
         ("/healthz", 200, "ok"),
         ("/readyz", 503, "the kubelet has not called: 100 % läuft nicht"),
         ("/readyz?verbose", 503, "the kubelet has not called: 100 % läuft nicht"),
-        ("/", 404, "healthz, readyz, startz and metrics are served here"),
-        ("/healthz/", 404, "healthz, readyz, startz and metrics are served here"),
-        ("/../healthz", 404, "healthz, readyz, startz and metrics are served here"),
+        ("/", 404, "healthz, readyz, startz, metrics and version are served here"),
+        ("/healthz/", 404, "healthz, readyz, startz, metrics and version are served here"),
+        ("/../healthz", 404, "healthz, readyz, startz, metrics and version are served here"),
     ],
 )
 def test_an_answer(serve: Serve, path: str, status: int, body: str) -> None:
@@ -76,6 +79,13 @@ def test_an_answer(serve: Serve, path: str, status: int, body: str) -> None:
     head, nothing, same = ask(server, path, "HEAD")
     assert (head, nothing) == (status, "")
     assert same["Content-Length"] == headers["Content-Length"] == str(len(body.encode()))
+
+
+def test_the_version_is_said_as_kubernetes_says_its_own(serve: Serve) -> None:
+    status, text, headers = ask(serve(), "/version")
+    assert (status, headers["Content-Type"]) == (200, "application/json")
+    assert json.loads(text)["gitVersion"] == f"v{VERSION}"
+    assert ServerVersion.parse(json.loads(text)).git == f"v{VERSION}"
 
 
 def test_each_answer_is_of_now(serve: Serve) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -29,11 +30,13 @@ def owned(name: str = "c", owner: str = "p") -> Object:
     return found
 
 
-def world_with(*claims: Object, **spec: Any) -> World:
+def world_with(*claims: Object, classes: Sequence[Object] = (), **spec: Any) -> World:
     """Pod `p` has these claims, on node a; each node has one card."""
     world = World([each for name in NODES_OF_ONE_CARD for each in pool(name, [device("whole", 0)])])
     for name in NODES_OF_ONE_CARD:
         world.put(NODES, node(name))
+    for each in classes:
+        world.put(DEVICE_CLASSES, each)
     for each in claims or (owned(),):
         world.put(RESOURCE_CLAIMS, each)
     names = [each["metadata"]["name"] for each in claims or (owned(),)]
@@ -85,14 +88,12 @@ def test_otherwise_it_is_quiet(change: str) -> None:
     spec: dict[str, Any] = {}
     if change == "by a limit":
         resources = {"claims": [{"name": "c"}], "requests": {"example.com/nic": "1"}}
-        spec = {"containers": [{"name": "main", "resources": resources}]}
+        nic = device_class("nic", 'device.driver == "nic"')
+        nic["spec"]["extendedResourceName"] = "example.com/nic"
+        spec = {"containers": [{"name": "main", "resources": resources}], "classes": [nic]}
     world = world_with(claim("c") if change == "a named claim" else owned(), **spec)
     if change == "two users":
         world.put(PODS, pod("q", "c"))
-    if change == "by a limit":
-        nic = device_class("nic", 'device.driver == "nic"')
-        nic["spec"]["extendedResourceName"] = "example.com/nic"
-        world.put(DEVICE_CLASSES, nic)
     world.run_until_idle()
     refuse(world)
     if change == "nothing of claims":
@@ -140,7 +141,7 @@ def tries(world: World, verdict: str, count: int) -> list[str | None]:
 
 def test_nodes_without_the_resource_are_tried_later_and_not_in_haste() -> None:
     world = world_with()
-    relabel(world, "df", allocatable={"example.com/rdma": "2"})
+    relabel(world, "df", allocatable={"pods": "110", "example.com/rdma": "2"})
     lacking = ELSEWHERE.replace(
         "node(s) didn't match pod anti-affinity rules", "Insufficient example.com/rdma"
     )

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from controller.allocating.refusals import HOSTNAME, Learnt, Refusals
+from controller.allocating.refusals import Learnt, Refusals
+from controller.cache.nodes import HOSTNAME
 from dra_driver.model.claims.claim import Object
 from tests.unit.controller.world import node, pod
 

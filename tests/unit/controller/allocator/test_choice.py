@@ -225,23 +225,3 @@ def test_the_worked_example(
 
 
 MANY = [f"n{number:02}" for number in range(20)]
-
-
-@pytest.mark.parametrize(
-    ("roomy", "chosen"),
-    [
-        pytest.param(set(), "n00", id="none"),
-        pytest.param({"n07"}, "n07", id="one"),
-        pytest.param({"n07", "n05"}, "n05", id="the better of two"),
-        pytest.param({"n19", "elsewhere"}, "n00", id="one that has no card left"),
-        pytest.param(set(MANY) - {"n00", "n01"}, "n02", id="all but the best"),
-        pytest.param(set(MANY), "n00", id="all"),
-    ],
-)
-def test_roomy_nodes_come_before_all_others(roomy: set[str], chosen: str) -> None:
-    slices = [each for name in MANY for each in pool(name, cards(1))]
-    found = state(slices, [allocated("w", "n19", *names("whole", 0))], selectors=SELECTORS)
-    wanted, set_of = [parse_claim(claim("c"), found.classes)], found.numbers.set_of
-    outcome = allocate(found, wanted, set_of(MANY), with_capacity=set_of(roomy))
-    assert isinstance(outcome, Allocation)
-    assert outcome.node == chosen

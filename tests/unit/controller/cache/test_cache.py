@@ -174,7 +174,7 @@ def put_node(cache: ClusterCache) -> None:
 
 def is_taken(cache: ClusterCache) -> bool:
     """Whether the node's only place for a pod is."""
-    roomy = cache.nodes_with_capacity(pod("someone"))
+    roomy = cache.assigned.usage().resources.nodes_with("pods", 1)
     return "a" not in cache.state().numbers.names(roomy)
 
 

@@ -1,4 +1,4 @@
-"""What a pod asks of its node; each row is what PodRequests of component-helpers 1.36.3 gives."""
+"""What a pod asks of its node; each row is what PodRequests of component-helpers 1.37.2 gives."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from controller.allocator.capacity import NANO
-from controller.cache.node_resources import Resources, pod_requests
+from controller.cache.pod_requests import pod_requests, resources_of
 from dra_driver.model.claims.claim import Object
 
 GIB = 2**30
@@ -110,15 +109,29 @@ CASES: dict[str, tuple[Object, Object, tuple[str, int]]] = {
         {"initContainerStatuses": [in_force("s", "2", "2")]},
         ("3", 0),
     ),
-    "not of an init container": (
+    "a resize of an init container": (
         {"containers": ONE, "initContainers": [asks("i", "1")]},
         {"initContainerStatuses": [in_force("i", "7", "7")]},
-        ("1", 0),
+        ("7", 0),
     ),
-    "a status without resources": (
+    "more is granted than is asked for": (
         {"containers": ONE},
         {"containerStatuses": [{"name": "main", "allocatedResources": {"cpu": "7"}}]},
-        ("1", 0),
+        ("7", 0),
+    ),
+    "one container grows while another one shrinks": (
+        {"containers": [asks("a", "3"), asks("b", "1")]},
+        {"containerStatuses": [in_force("a", "1", "1"), in_force("b", "3", "3")]},
+        ("4", 0),
+    ),
+    "the pod's status has the sums": (
+        {"containers": [asks("a", "1"), asks("b", "1")]},
+        {
+            "allocatedResources": {"cpu": "5"},
+            "resources": {"requests": {"cpu": "3"}},
+            "containerStatuses": [in_force("a", "9", "9")],
+        },
+        ("5", 0),
     ),
     "a pod-level resize": (
         {"containers": ONE, "resources": POD_LEVEL},
@@ -131,31 +144,28 @@ CASES: dict[str, tuple[Object, Object, tuple[str, int]]] = {
 @pytest.mark.parametrize(("spec", "status", "asked"), CASES.values(), ids=CASES)
 def test_requests(spec: Object, status: Object, asked: tuple[str, int]) -> None:
     cpu, memory = asked
-    expected = Resources.of({"cpu": cpu, "memory": str(memory), "pods": "1"})
-    assert pod_requests({"spec": spec, "status": status}) == expected
+    expected = {"cpu": int(float(cpu) * 1000), "memory": memory, "pods": 1}
+    found = dict(pod_requests({"spec": spec, "status": status}))
+    assert found == {name: amount for name, amount in expected.items() if amount}
 
 
 def test_units() -> None:
-    listed = {"cpu": "250m", "memory": "1Ki", "pods": "110", "ephemeral-storage": "1Gi"}
-    assert Resources.of(listed) == (NANO // 4, 1024 * NANO, 110 * NANO)
+    listed = {"cpu": "250m", "memory": "1Ki", "pods": "110", "example.com/x": "0", "tiny": "1n"}
+    assert resources_of(listed) == {"cpu": 250, "memory": 1024, "pods": 110, "tiny": 1}
 
 
-def test_what_is_no_amount_that_we_can_read_fits_nowhere() -> None:
-    asked = pod_requests({"spec": {"containers": [asks(cpu="1e120")]}})
-    assert not Resources.of({"cpu": "1000k", "pods": "1"}).fits(asked)
+def test_every_resource_counts() -> None:
+    listed = {"ephemeral-storage": "1Gi", "hugepages-2Mi": "2"}
+    asked = [listed, listed | {"example.com/rdma": "1"}]
+    containers = [{"name": "x", "resources": {"requests": each}} for each in asked]
+    assert dict(pod_requests({"spec": {"containers": containers}})) == {
+        "ephemeral-storage": 2 * GIB,
+        "hugepages-2Mi": 4,
+        "example.com/rdma": 1,
+        "pods": 1,
+    }
 
 
-@pytest.mark.parametrize(
-    ("left", "asked", "taken"),
-    [
-        pytest.param(Resources(1, 1, 1), Resources(1, 1, 1), True, id="just enough"),
-        pytest.param(Resources(1, 9, 9), Resources(2, 1, 1), False, id="cpu"),
-        pytest.param(Resources(9, 1, 9), Resources(1, 2, 1), False, id="memory"),
-        pytest.param(Resources(9, 9, 0), Resources(1, 1, 1), False, id="pods"),
-        pytest.param(
-            Resources(-1, -1, 1), Resources(0, 0, 1), True, id="nothing of what is overdrawn"
-        ),
-    ],
-)
-def test_room(left: Resources, asked: Resources, taken: bool) -> None:
-    assert left.fits(asked) is taken
+def test_what_is_no_amount_that_we_can_read_is_more_than_any_node_has() -> None:
+    asked = dict(pod_requests({"spec": {"containers": [asks(cpu="1e120")]}}))
+    assert asked["cpu"] > resources_of({"cpu": "1000k"})["cpu"]

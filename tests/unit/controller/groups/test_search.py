@@ -10,6 +10,7 @@ import pytest
 from controller.allocator.packing.policy import SchedulerPolicy
 from controller.cache.cache import ClusterCache
 from controller.filter.node_filter import NodeFilter
+from controller.filter.predictions import Predictions
 from controller.groups import search as searching
 from controller.groups.request import GroupPlaced, GroupRequest, GroupUnplaced
 from controller.groups.reservation import GroupReserver
@@ -42,9 +43,12 @@ class Fleet:
     def __init__(self, cards: dict[str, int], cpu: dict[str, str] | None = None) -> None:
         self.cache = ClusterCache(Selectors(), for_scheduler=True)
         state = self.cache.state()
-        self.nodes = NodeFilter(self.cache, state.numbers, state.selectors.allowance)
+        predictions = Predictions(self.cache)
+        allowance = state.selectors.allowance
+        self.nodes = NodeFilter(self.cache, state.numbers, allowance, predictions)
         self.placer = Placer(self.cache, self.nodes, SchedulerPolicy())
-        self.reserver = GroupReserver(state, self.nodes, SchedulerPolicy())
+        unpredicted = NodeFilter(self.cache, state.numbers, allowance)
+        self.reserver = GroupReserver(state, unpredicted, SchedulerPolicy())
         self._put(DEVICE_CLASSES, *CLASSES.values())
         for name, count in cards.items():
             devices = in_all_modes(*range(count), allocator=ALLOCATOR_SCHEDULER)
@@ -170,8 +174,8 @@ def test_quorum_is_enough_and_the_rest_is_left() -> None:
 def test_cpu_of_the_others_counts() -> None:
     fleet = Fleet({"a": 4}, {"a": "3"})
     assert why(fleet.search(fleet.members(*cards(1, 1), cpu="2"))) == (
-        "1 of 2 pods fit together; short of 1 of gcu.enflame.com: nodes with devices lack cpu, "
-        "memory or room for pods"
+        "1 of 2 pods fit together; short of 1 of gcu.enflame.com: no node fits the pod: 1 node: 1 "
+        "without free cpu"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import logging
 import socket
 import ssl
@@ -18,6 +19,7 @@ from controller.https.certificates import CertificateFiles
 from controller.https.server import MOST_STRANGERS, HttpsServer
 from dra_driver.model.errors import InvalidValue
 from dra_driver.telemetry.http_server import HttpServer
+from dra_driver.version import VERSION
 from tests.cluster.pki import Authority, KeyPair
 from tests.descriptors import readable
 from tests.unit.controller.https.serving import LOCAL, connection, serve
@@ -39,6 +41,14 @@ def test_one_connection_carries_many_calls(talk: http.client.HTTPSConnection) ->
         answer = talk.getresponse()
         assert (answer.status, answer.read()) == (200, b"<" + body + b">")
         assert answer.headers["Content-Type"] == "application/json"
+
+
+def test_get_is_answered_with_the_version_alone(talk: http.client.HTTPSConnection) -> None:
+    talk.request("GET", "/version")
+    answer = talk.getresponse()
+    assert (answer.status, json.load(answer)["gitVersion"]) == (200, f"v{VERSION}")
+    talk.request("GET", "/filter")
+    assert talk.getresponse().status == 404
 
 
 def call(talk: http.client.HTTPSConnection) -> None:

@@ -16,7 +16,7 @@ from controller.allocator.inventory import Inventory
 from controller.cache import nodes, pods
 from controller.cache.cache import WATCHED
 from controller.cache.claims import allocated_by_us, is_releasable, writers_of_allocation
-from controller.cache.node_resources import Resources
+from controller.cache.pod_requests import resources_of
 from controller.legacy_resources.foreign_resources import foreign_resources
 from controller.reconcile.templates import is_ours
 from dra_driver.asks.templates import template_for
@@ -131,7 +131,7 @@ def test_of_a_node() -> None:
     node["spec"] |= {"unschedulable": True, "taints": [{"key": "k", "effect": "NoSchedule"}]}
     kept = decoded(NODES, node)
     assert nodes.relevant(kept) == nodes.relevant(node)
-    given, read = (Resources.of(each["status"]["allocatable"]) for each in (node, kept))
+    given, read = (resources_of(each["status"]["allocatable"]) for each in (node, kept))
     assert read == given
     assert kept["metadata"]["name"] == node["metadata"]["name"]
 
@@ -149,7 +149,7 @@ def test_whose_resources_a_node_offers(annotations: Object) -> None:
     kept = decoded(NODES, node)
     assert foreign_resources(kept) == foreign_resources(node)
     assert "enflame.com/vgcu" in foreign_resources(kept)
-    assert kept["status"]["allocatable"]["hugepages-2Mi"] == "1"
+    assert kept["status"]["allocatable"]["hugepages-2Mi"] == "64Mi"
     assert "hugepages-1Gi" not in kept["status"]["allocatable"]
 
 

@@ -10,8 +10,11 @@ import pytest
 
 from bench import lists
 from controller.cache import nodes, pods
+from controller.cache.assigned_pod import AssignedPod
+from controller.cache.host_ports import host_ports
 from controller.cache.keys import uid_of
-from controller.cache.node_resources import pod_requests
+from controller.cache.pod_requests import pod_requests
+from controller.cache.pod_terms import affinity_terms, spread_constraints
 from controller.informers.decoders import decoders
 from controller.write.volumes import read_volumes
 from dra_driver.kube.api import Api
@@ -20,6 +23,19 @@ from dra_driver.kube.resources import PODS
 from dra_driver.model.claims.claim import Object, claim_names
 from dra_driver.model.claims.usage_sets import usage_sets
 from tests.unit.controller.informers.decoded import View, decoded
+
+APART = {
+    "podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {
+                "topologyKey": "zone",
+                "labelSelector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]},
+                "namespaces": ["other"],
+                "namespaceSelector": {"matchLabels": {"team": "x"}},
+            }
+        ]
+    }
+}
 
 
 def waiting_pod() -> Object:
@@ -31,7 +47,18 @@ def waiting_pod() -> Object:
         "priority": 5,
         "schedulingGates": [{"name": "gcu.enflame.com/allocation"}],
         "nodeSelector": {"disk": "ssd"},
-        "affinity": {"nodeAffinity": {"required": "this"}, "podAffinity": {}},
+        "affinity": {"nodeAffinity": {"required": "this"}, "podAffinity": {}, **APART},
+        "topologySpreadConstraints": [
+            {
+                "topologyKey": "zone",
+                "maxSkew": 2,
+                "minDomains": 3,
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {"matchLabels": {"app": "x"}},
+                "nodeAffinityPolicy": "Ignore",
+                "nodeTaintsPolicy": "Honor",
+            }
+        ],
         "resourceClaims": [
             {"name": "gcu", "resourceClaimName": "claim-7"},
             {"name": "made", "resourceClaimTemplateName": "t"},
@@ -42,6 +69,10 @@ def waiting_pod() -> Object:
                 "name": "first",
                 "restartPolicy": "Always",
                 "resources": {"claims": [{"name": "made"}]},
+                "ports": [
+                    {"containerPort": 80},
+                    {"containerPort": 80, "hostPort": 80, "hostIP": "::1", "protocol": "UDP"},
+                ],
             }
         ],
         "overhead": {"memory": "120Mi"},
@@ -138,6 +169,9 @@ def uses(pod: Object) -> object:
         pods.workload,
         nodes.demand,
         pod_requests,
+        host_ports,
+        spread_constraints,
+        lambda pod: affinity_terms(pod, "podAntiAffinity"),
         volumes,
         uses,
     ],
@@ -150,12 +184,16 @@ def test_of_a_pod(view: View, make: Callable[[], Object]) -> None:
 def test_of_a_pod_without_claims_only_what_it_takes_of_its_node() -> None:
     pod = resized_pod()
     del pod["spec"]["resourceClaims"]
+    pod["metadata"] |= {"labels": {"app": "x"}, "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    pod["spec"] |= {"affinity": APART, "priority": 7}
+    pod["spec"]["containers"][0]["ports"] = [{"hostPort": 80}, {"containerPort": 81}]
     for reason in ("Infeasible", "Deferred"):
         pod["status"]["conditions"].append(
             {"type": "PodResizePending", "status": "True", "reason": reason}
         )
         found = decoded(PODS, pod)
-        assert pod_requests(found) == pod_requests(pod)
+        assert AssignedPod.of(found) is AssignedPod.of(pod)
+        assert found["spec"]["containers"][0]["ports"] == [{"hostPort": 80}]
         assert (pods.key_of(found), uid_of(found)) == (pods.key_of(pod), uid_of(pod))
         assert pods.node_name(found) == pods.node_name(pod)
         assert not {"tolerations", "volumes"} & found["spec"].keys()

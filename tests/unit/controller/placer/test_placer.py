@@ -13,6 +13,7 @@ from controller.allocator.allocate import FitError
 from controller.allocator.packing.policy import BINPACK, Policy, SchedulerPolicy
 from controller.cache.cache import ClusterCache
 from controller.filter.node_filter import FeasibleNodes, NodeFilter
+from controller.filter.predictions import Predictions
 from controller.placer.outcome import Placed, Unplaced
 from controller.placer.placer import Placer
 from dra_driver.config.device_config import API_VERSION, KIND
@@ -80,7 +81,8 @@ class Cluster:
                 )
 
     def placer(self, policy: Policy = BINPACK, **rules: Any) -> Placer:
-        nodes = NodeFilter(self.cache, self.numbers, self.cache.state().selectors.allowance)
+        allowance = self.cache.state().selectors.allowance
+        nodes = NodeFilter(self.cache, self.numbers, allowance, Predictions(self.cache))
         return Placer(self.cache, nodes, policy, **rules)
 
     def place(
@@ -166,10 +168,14 @@ def test_the_nominated_node_comes_first(cluster: Cluster, expected: str) -> None
         pytest.param((1, 1), "a", id="room on both"),
         pytest.param((0, 1), "b", id="none on the better one"),
         pytest.param((1, 0), "a", id="none on the other one"),
-        pytest.param((0, 0), "a", id="none anywhere"),
+        pytest.param(
+            (0, 0),
+            "no node fits the pod: 2 nodes: 2 without a free place for a pod",
+            id="none anywhere",
+        ),
     ],
 )
-def test_a_node_without_room_comes_last(places: tuple[int, int], expected: str) -> None:
+def test_no_node_without_room(places: tuple[int, int], expected: str) -> None:
     assert chosen(Cluster(pod_slots=places).place(pod("p", "c"), C)) == expected
 
 

@@ -12,9 +12,10 @@ from controller.allocating.claim_writer import ClaimWriter
 from controller.allocating.commands import FenceClaim
 from controller.cache.claims import MANAGER
 from controller.cache.keys import Key
+from controller.cache.pods import key_of
 from controller.leaderelection.fence import Fence, NotLeader
 from controller.queue.event_queue import EventQueue
-from controller.write.commands import WriteDone
+from controller.write.commands import Answer, Command, LiftGate, WriteDone
 from controller.write.dispatcher import WriteDispatcher
 from controller.write.writer import Writer
 from dra_driver.kube.api import Api
@@ -25,7 +26,7 @@ from dra_driver.model.errors import GcuError, InvalidValue
 from dra_driver.model.names import ANNOTATION_TERM
 from tests.unit.controller.allocator.build import allocated, claim, device, pool
 from tests.unit.controller.fake_api import FakeApi, written_by
-from tests.unit.controller.world import LIMIT, PATIENCE, World, pod, unschedulable
+from tests.unit.controller.world import LIMIT, PATIENCE, ManualExecutor, World, pod, unschedulable
 
 
 def crowd(count: int) -> World:
@@ -54,6 +55,36 @@ def test_not_more_than_the_limit() -> None:
     world.pool.resume()
     world.run_until_idle()
     assert all(world.node_of(f"c{number}") for number in range(LIMIT + 2))
+
+
+def test_commands_of_one_sequence_are_executed_in_their_order() -> None:
+    executed, done = list[str](), list[WriteDone]()
+    pool = ManualExecutor()
+    pool.is_paused = True
+
+    class Noting:
+        def execute(self, command: Command) -> Answer:
+            executed.append(command.key.name)
+            return Answer()
+
+    dispatcher = WriteDispatcher(pool, Noting(), done.append, limit=2)
+    for name, sequence in (("a1", "a"), ("a2", "a"), ("a3", "a"), ("other", "")):
+        command = LiftGate(key=key_of(pod(name)), pod=pod(name), sequence=sequence)
+        assert dispatcher.has_room()
+        dispatcher.dispatch(command)
+    assert not dispatcher.has_room()  # two are executed, and two are behind
+    seen = []
+    while pool.submitted:
+        pool.resume()
+        pool.is_paused = True
+        seen.append(sorted(executed))
+        executed.clear()
+        for each in done:
+            dispatcher.finish(each)
+        done.clear()
+    assert seen == [["a1", "other"], ["a2"], ["a3"]]
+    assert dispatcher.has_room()
+    assert not dispatcher.in_flight(pod("a3"))
 
 
 def test_what_is_being_written_is_allocated_whatever_the_watch_delivers() -> None:

@@ -28,8 +28,8 @@ from kubectl_gcu.checks.installation import (
     Installation,
 )
 from kubectl_gcu.cluster.state import ClusterState
+from kubectl_gcu.inventory.nodes import inventory
 from kubectl_gcu.inventory.views import ServedBy
-from kubectl_gcu.main import inventory
 from tests.unit.controller.allocator.build import CLASSES, allocated, device, pool
 from tests.unit.controller.fake_api import written_by
 

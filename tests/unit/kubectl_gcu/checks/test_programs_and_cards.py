@@ -14,7 +14,7 @@ from dra_driver.model.names import CLASS_WHOLE, TAINT_CHANGING
 from kubectl_gcu import output
 from kubectl_gcu.checks.installation import Installation
 from kubectl_gcu.cluster.state import ClusterState
-from kubectl_gcu.main import inventory
+from kubectl_gcu.inventory.nodes import inventory
 from tests.unit.controller.allocator.build import (
     CLASSES,
     HELD,

@@ -12,7 +12,7 @@ from dra_driver.model.names import ANNOTATION_CARDS, DRIVER
 from dra_driver.model.pci import PciAddress
 from kubectl_gcu import output
 from kubectl_gcu.cluster.state import ClusterState
-from kubectl_gcu.main import inventory
+from kubectl_gcu.inventory.nodes import inventory
 from tests.unit.controller.allocator.build import UNHEALTHY, device, pool
 
 MODES = ("whole", "shared", "drs")

@@ -11,7 +11,7 @@ import yaml
 from dra_driver.agent.slices.slices import SliceForm, desired_slices
 from kubectl_gcu import output
 from kubectl_gcu.cluster.state import ClusterState
-from kubectl_gcu.main import inventory
+from kubectl_gcu.inventory.nodes import inventory
 from tests.unit.controller.allocator.build import device, pool
 from tests.unit.kubectl_gcu.inventory.inspected import (
     BY_CLAIMS,

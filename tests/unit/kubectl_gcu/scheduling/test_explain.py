@@ -130,6 +130,16 @@ def test_no_node_fits_the_pod() -> None:
     assert found.verdict.remedy.startswith("no claim's end helps: change what keeps the pod")
 
 
+def test_kube_scheduler_would_refuse_every_node() -> None:
+    waiting = pod("p", "c")
+    waiting["spec"]["containers"][0]["resources"]["requests"] = {"example.com/rdma": "1"}
+    found = explained(cluster((RESOURCE_CLAIMS, claim("c")), (PODS, waiting)))
+    assert found.verdict is not None
+    assert "2 without free example.com/rdma" in found.verdict.reason
+    assert found.verdict.remedy.startswith("no claim's end helps: the pod waits until other pods")
+    assert not found.verdict.needs_person
+
+
 def test_claims_on_nodes_that_do_not_fit_the_pod_cannot_help() -> None:
     labelled = node("b")
     labelled["metadata"]["labels"] = {"kubernetes.io/hostname": "b"}

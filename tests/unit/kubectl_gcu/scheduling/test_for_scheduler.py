@@ -49,13 +49,6 @@ def counted(mode: str, bus: int, *, switch: str = "") -> Object:
     return found | {"consumesCounters": [counters]}
 
 
-ROOM = {"cpu": "8", "memory": "64Gi", "pods": "110"}
-
-
-def _with(found: Object, allocatable: Object | None) -> Object:
-    return found | {"status": found["status"] | {"allocatable": allocatable or {}}}
-
-
 def by_allocator(name: str) -> Object:
     """A pod of the controller that is ready."""
     found = controller()
@@ -69,10 +62,9 @@ def cluster(
     held: str = "",
     claims: Sequence[Object] = (),
     slices: Sequence[Object] = (),
-    resources: Object | None = None,
 ) -> Any:
     """Two nodes with a card each: that of a is held, and with `held` that of b in this mode.
-    `slices` are another driver's, which has a class; `resources` what each node has beside."""
+    `slices` are another driver's, which has a class."""
     existing = [*claims, allocated("one", "a", "whole-0000-01-00-0"), claim("c")]
     if held:
         existing.append(allocated("two", "b", f"{held}-0000-02-00-0", consumed={"slices": "2"}))
@@ -84,7 +76,7 @@ def cluster(
         ),
         *((RESOURCE_SLICES, each) for each in slices),
         *((DEVICE_CLASSES, each) for each in (*CLASSES.values(), device_class(NET))),
-        *((NODES, _with(node(name), resources)) for name in "ab"),
+        *((NODES, node(name)) for name in "ab"),
         *((RESOURCE_CLAIMS, each) for each in existing),
         *((PODS, each) for each in (pod("p", "c", status=TRIED), *more)),
     )
@@ -354,7 +346,7 @@ def members(of: str, count: int) -> Object:
 def test_a_group_of_a_manifest_is_planned_as_a_whole(
     min_count: int, count: int, lines: list[str]
 ) -> None:
-    server = cluster(by_allocator("scheduler"), resources=ROOM)
+    server = cluster(by_allocator("scheduler"))
     manifest = [template("card", request()), gang("train", min_count), members("train", count)]
     found, _ = plan(*manifest, server=server)
     assert len(found) == count

@@ -1,12 +1,9 @@
-// Two parts of upstream's library. Without arguments kube-scheduler's allocator alone: reads one case
-// a line as JSON, and writes its devices as one line. With `metadata` the reader of device metadata.
+// The allocator: what devices a pod's claims get of a node.
 package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -102,28 +99,4 @@ func solve(asked question) answer {
 		solved.Results = append(solved.Results, allocation.Devices.Results)
 	}
 	return solved
-}
-
-func run() error {
-	answers := json.NewEncoder(os.Stdout)
-	if len(os.Args) == 2 && os.Args[1] == "metadata" {
-		return readMetadata(os.Stdin, answers)
-	}
-	for questions := json.NewDecoder(os.Stdin); questions.More(); {
-		var asked question
-		if err := questions.Decode(&asked); err != nil {
-			return err
-		}
-		if err := answers.Encode(solve(asked)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
 }

@@ -1,8 +1,9 @@
+// The reader of device metadata: what a program in a container finds in one file of it.
 package main
 
 import (
 	"encoding/json"
-	"io"
+	"os"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	metadata "k8s.io/dynamic-resource-allocation/api/metadata/v1beta1"
@@ -16,12 +17,12 @@ type decoded struct {
 	Metadata *metadata.DeviceMetadata `json:"metadata"`
 }
 
-func readMetadata(file io.Reader, answers *json.Encoder) error {
+func readMetadata() error {
 	var found metadata.DeviceMetadata
 	var version schema.GroupVersionKind
 	var invalid error
 	err := devicemetadata.DecodeMetadataFromStream(
-		json.NewDecoder(file), &found,
+		json.NewDecoder(os.Stdin), &found,
 		devicemetadata.DecodeMetadataWithValidationResult(&invalid),
 		devicemetadata.DecodeMetadataStoreGVKResult(&version))
 	if err != nil {
@@ -31,5 +32,5 @@ func readMetadata(file io.Reader, answers *json.Encoder) error {
 	if invalid != nil {
 		answer.Invalid = invalid.Error()
 	}
-	return answers.Encode(answer)
+	return json.NewEncoder(os.Stdout).Encode(answer)
 }

@@ -1,0 +1,1 @@
+"""``kubectl gcu view``: a page that follows the cluster, served to this machine alone."""

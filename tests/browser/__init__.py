@@ -1,0 +1,1 @@
+"""Headless Chromium, for the tests of `kubectl gcu view`."""
