@@ -13,6 +13,7 @@ from controller.placer.placer import Placer
 from dra_driver.kube.errors import Forbidden, KubeError, Unavailable
 from dra_driver.kube.resources import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS
 from dra_driver.kube.scheduling_gate import has_gate
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import (
     ALLOCATOR_SCHEDULER,
     CLASS_LIMIT_PREFIX,
