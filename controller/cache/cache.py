@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
 from functools import partial
+from itertools import chain
 from typing import Any, Final
 
 from controller.allocator.allocated_devices import AllocatedDevices
@@ -189,12 +190,15 @@ class ClusterCache:
             with self._isolate(resource, obj):
                 listed[uid_of(obj)] = obj
         known = tuple(self._objects[resource].values())
-        updates = [(Change.DELETED, obj) for obj in known if uid_of(obj) not in listed]
-        updates += [(Change.ADDED, obj) for obj in listed.values()]
+        updates = chain(  # no list: there may be hundreds of thousands
+            ((Change.DELETED, obj) for obj in known if uid_of(obj) not in listed),
+            ((Change.ADDED, obj) for obj in listed.values()),
+        )
         if resource is PODS:
             self._counts.assigned.keep_pods(listed.keys())
-        changes = [self._apply(resource, change, obj) for change, obj in updates]
-        return (change.unpacked(resource) for change in changes if change is not None)
+        applied = (self._apply(resource, change, obj) for change, obj in updates)
+        changes = [change for change in applied if change is not None]
+        return (change.unpacked(resource) for change in changes)
 
     def apply(self, resource: Resource, change: Change, obj: ReadOnlyObject) -> Changed | None:
         """Take in one object. Returns what changed, or None if that version was known already.

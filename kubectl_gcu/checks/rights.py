@@ -53,6 +53,7 @@ NEEDED: Final = {
         | _rights("scheduling.k8s.io", "podgroups", "list", "watch")
         | _rights("", "pods", "get", "list", "watch", "patch")
         | _rights("", "nodes", "list", "watch")
+        | _rights("", "namespaces", "list", "watch")
         | _rights("", "persistentvolumeclaims", "get")
         | _rights("", "persistentvolumes", "get")
         | _rights("events.k8s.io", "events", "create")
