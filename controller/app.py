@@ -21,6 +21,7 @@ from controller.cache.cache import OTHER_SLICES, WATCHED, ClusterCache
 from controller.cache.published_kinds import PublishedKinds
 from controller.filter.node_filter import NodeFilter
 from controller.filter.predictions import Predictions
+from controller.groups.reservation import GroupReserver
 from controller.housekeeping import Housekeeping
 from controller.informers.decoders import decoders
 from controller.informers.optional_watch import OptionalReflector
@@ -153,8 +154,12 @@ def new_worker(
         Nominator(
             context,
             placer,
+            node_filter,
             line,
             NominationMetrics(registry),
+            reserver=GroupReserver(
+                state, NodeFilter(cache, state.numbers, selectors.allowance), policy
+            ),
             on_names_stopped=on_names_stopped,
             follow_others=follow_others,
         )

@@ -48,6 +48,17 @@ NOMINATED_PODS_BOUND: Final = CounterSpec(
     "`true`, `false`.",
     ("followed",),
 )
+WAITING_GROUPS: Final = GaugeSpec(
+    "gcu_controller_waiting_groups",
+    "Groups of pods that wait, by reason: `incomplete` (too few pods, or a claim is missing), "
+    "`devices`, `refused` (a pod may not have what it asks for).",
+    ("reason",),
+)
+GROUP_SECONDS: Final = HistogramSpec(
+    "gcu_controller_group_bound_seconds",
+    "From when a group of pods was complete until its last pod was bound.",
+    buckets=_WAIT_SECONDS,
+)
 NOMINATIONS_REFUSED: Final = CounterSpec(
     "gcu_controller_nominations_refused",
     "Names that the API server refused; the pod's gate was lifted without one.",

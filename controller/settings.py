@@ -108,6 +108,11 @@ class ControllerSettings(Settings):
         "nevertheless: autoscalers and preemption act on pods that it refuses. One namespace gets "
         "at most half of these places.",
     )
+    nomination_group_labels: str = Field(
+        "",
+        description="Comma-separated labels of nodes, the nearest first, such as those of racks. "
+        "Of as few nodes, a group of pods is named for nodes that share their values.",
+    )
     ignored_claim_fields: str = Field(
         "",
         description="Comma-separated names of fields of claims that are ignored where the "
@@ -218,6 +223,11 @@ class ControllerSettings(Settings):
     def names_nodes(self) -> bool:
         """Whether kube-scheduler allocates, and the controller names nodes."""
         return self.allocator == "scheduler" and self.nomination
+
+    @property
+    def group_labels(self) -> tuple[str, ...]:
+        """The names in `nomination_group_labels`, in order."""
+        return tuple(filter(None, map(str.strip, self.nomination_group_labels.split(","))))
 
     @property
     def ignored_fields(self) -> frozenset[str]:

@@ -48,9 +48,13 @@ def _explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "allocator decides on what is there now. Exit codes: 0, nothing waits; 1, there is no such "
         "object; 2, wrong usage; 3, something is not seen, for want of a right; 4, it waits.",
     )
-    made.add_argument("kind", choices=("pod", "claim"), help="a claim stands for its pods")
+    made.add_argument(
+        "kind",
+        choices=("pod", "claim", "podgroup"),
+        help="a claim stands for its pods; a podgroup is explained as a whole",
+    )
     made.add_argument("name")
-    _common(made, _FORMS, "of the pod or claim")
+    _common(made, _FORMS, "of the object")
 
 
 def _plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -59,9 +63,9 @@ def _plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         help="whether the pods of a manifest would get their GCUs, and where",
         description="Places the pods of a manifest one after the other on the cluster as it is, "
         "and says what would be left; nothing is written. Pods, Deployments, ReplicaSets, "
-        "StatefulSets and Jobs, with their claims and claim templates. Exit codes: 0, all fit; 1, "
-        "nothing can be planned; 2, wrong usage; 3, something is not seen, for want of a right; "
-        "4, a pod does not fit.",
+        "StatefulSets and Jobs, with their claims, claim templates and PodGroups. Exit codes: 0, "
+        "all fit; 1, nothing can be planned; 2, wrong usage; 3, something is not seen, for want of "
+        "a right; 4, a pod does not fit.",
     )
     made.add_argument("-f", "--file", required=True, help="the manifest; - is standard input")
     made.add_argument(

@@ -40,6 +40,7 @@ from kubectl_gcu.gcushare import as_gcushare
 from kubectl_gcu.inventory.nodes import inventory
 from kubectl_gcu.inventory.views import Totals
 from kubectl_gcu.scheduling.explain import explain_pod, pods_of_claim
+from kubectl_gcu.scheduling.explain_group import explain_group, group_lines
 from kubectl_gcu.scheduling.explanation import lines
 from kubectl_gcu.scheduling.plan import Planner
 
@@ -106,6 +107,8 @@ def _inspect(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
 
 
 def _explain(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
+    if options.kind == "podgroup":
+        return _explain_group(api, options, out, errors)
     names = [options.name]
     if options.kind == "claim":
         names = pods_of_claim(api, options.namespace, options.name)
@@ -124,6 +127,19 @@ def _explain(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
     if any(pod.step.who for pod in explained):
         return WAITS
     return PARTIAL if any(pod.missing for pod in explained) else 0
+
+
+def _explain_group(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
+    found = explain_group(api, options.namespace, options.name)
+    if options.output == "table":
+        out.writelines(f"{output.plain(line)}\n" for line in group_lines(found))
+    else:
+        out.write(output.as_text(options.output, output.as_object(found)))
+    if found.missing:
+        _say(f"warning: {found.missing}", errors)
+    if found.who:
+        return WAITS
+    return PARTIAL if found.missing else 0
 
 
 def _doctor(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:

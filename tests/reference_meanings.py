@@ -143,6 +143,10 @@ ANNOTATIONS: Final = {
         *("label", "ResourceClaimTemplate", "the controller"),
         "made for [pods with limits](migrating-from-gcushare.md), and deleted after the last",
     ),
+    names.ANNOTATION_PACK_NODES: (
+        *("annotation", "PodGroup", "you"),
+        "`spread` or `binpack`: how [the pods of the group](groups.md) are packed on nodes",
+    ),
     names.ANNOTATION_ISOLATION: (
         *("annotation", "Pod", "you"),
         (

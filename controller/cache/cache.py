@@ -13,6 +13,7 @@ from typing import Any, Final
 from controller.allocator.allocated_devices import AllocatedDevices
 from controller.allocator.device import CardKey
 from controller.allocator.inventory import Inventory
+from controller.allocator.nodes.node_set import NodeSet
 from controller.allocator.others.drivers import OtherDrivers
 from controller.allocator.others.inventory import OtherInventory
 from controller.allocator.state import State
@@ -336,6 +337,10 @@ class ClusterCache:
     def assigned(self) -> AssignedPods:
         """The pods on nodes, and what they take there."""
         return self._counts.assigned
+
+    def allocated_share(self, nodes: NodeSet) -> int:
+        """How much cpu and memory of these nodes is requested, in percent."""
+        return self._counts.assigned.usage().resources.allocated_share(nodes)
 
     def claims_of(self, pod: Object) -> dict[str, Object] | None:
         """The pod's claims by their names in the pod; None while one is missing, being deleted

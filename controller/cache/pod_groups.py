@@ -17,6 +17,8 @@ from typing import Final
 from controller.cache import pods
 from controller.cache.keys import Key, Subject, uid_of
 from dra_driver.model.claims.claim import Object
+from dra_driver.model.claims.packing import Packing
+from dra_driver.model.names import ANNOTATION_PACK_NODES
 
 Name = str  # namespace/name
 
@@ -46,13 +48,38 @@ class Member(Enum):
 @dataclass(frozen=True, slots=True)
 class PodGroup:
     """A group at this moment. `min_count` is 0 unless it is a gang. `counts` has the members by
-    what they are."""
+    what they are. `obj` is the PodGroup, empty where it does not exist."""
 
     name: Name
     uid: str
     exists: bool
     min_count: int
     counts: Mapping[Member, int]
+    obj: Object = field(default_factory=dict)
+
+    @property
+    def topology_key(self) -> str:
+        """The label by whose values kube-scheduler keeps the group together; empty without one."""
+        constraints = (self.obj.get("spec") or {}).get("schedulingConstraints") or {}
+        return next((str(each["key"]) for each in constraints.get("topology") or ()), "")
+
+    @property
+    def packing(self) -> Packing | None:
+        """How the group itself is to be packed on nodes; None where it says nothing that is
+        understood."""
+        metadata = self.obj.get("metadata") or {}
+        said = (metadata.get("annotations") or {}).get(ANNOTATION_PACK_NODES)
+        return Packing(said) if said in set(Packing) else None
+
+    @property
+    def is_preempting(self) -> bool:
+        """Whether kube-scheduler ends other pods for the group, and has named the nodes of its pods
+        for that (1.37.2, `PodGroupEvaluator.Preempt`)."""
+        return any(
+            condition["status"] == "False" and words in str(condition.get("message"))
+            for condition in (self.obj.get("status") or {}).get("conditions") or ()
+            for words in _PREEMPTING
+        )
 
     @property
     def is_gang(self) -> bool:
@@ -72,6 +99,11 @@ class PodGroup:
     def is_whole(self) -> bool:
         """Whether as many members have their devices as kube-scheduler binds together."""
         return self.served >= self.min_count
+
+    def quorum(self, placed: int) -> int:
+        """How many more of the waiting members kube-scheduler binds together or not at all, if so
+        many are bound or have a node; of a Basic group it binds any."""
+        return max(0, max(self.min_count, 1) - placed)
 
     def waits_for(self) -> str | None:
         """What the group lacks before kube-scheduler would try it; None if it lacks nothing."""
@@ -97,6 +129,10 @@ class PodGroup:
         return self.waits_for() is None and self.is_whole and self.served > 0
 
 
+_PREEMPTING: Final = (
+    "pod group preemption: found a placement",
+    "pod group preemption: ongoing preemption",
+)
 _LACK: Final = {
     Member.HELD: "is held by a scheduling gate",
     Member.INCOMPLETE: "names a ResourceClaim that does not exist",
@@ -108,7 +144,7 @@ class _Group:
     obj: Object | None = None
     members: dict[Name, Member] = field(default_factory=dict)
     counts: Counter[Member] = field(default_factory=Counter)
-    phase: tuple[bool, bool, bool] | None = None  # when its members were woken last
+    phase: tuple[object, ...] | None = None  # when its members were woken last
 
     def put(self, name: Name, member: Member | None) -> None:
         """The pod is that now; no member any longer if None."""
@@ -188,6 +224,20 @@ class PodGroups:
         members = {} if group is None else group.members
         return [_key(pod) for pod, member in sorted(members.items()) if member is not Member.BOUND]
 
+    def first_waiting(self, name: Name) -> Key | None:
+        """The first of these by name; None without any."""
+        group = self._groups.get(name)
+        members = {} if group is None else group.members
+        waiting = (pod for pod, member in members.items() if member is not Member.BOUND)
+        first = min(waiting, default=None)
+        return None if first is None else _key(first)
+
+    def bound_members(self, name: Name) -> list[Key]:
+        """The members of the group of that name that are bound."""
+        group = self._groups.get(name)
+        members = {} if group is None else group.members
+        return [_key(pod) for pod, member in members.items() if member is Member.BOUND]
+
     def wake(self) -> Iterator[Key]:
         """The waiting members of groups that may do now what they could not do at the last call,
         or the reverse."""
@@ -197,7 +247,13 @@ class PodGroups:
             if group is None:
                 continue
             view = self._view(name)
-            phase = self._is_followed, view.waits_for() is None, view.may_be_ungated()
+            phase = (
+                self._is_followed,
+                view.waits_for() is None,
+                view.may_be_ungated(),
+                view.min_count,
+                view.is_preempting,
+            )
             if phase != group.phase:
                 group.phase = phase
                 yield from self.waiting_members(name)
@@ -211,6 +267,7 @@ class PodGroups:
             exists=group.obj is not None,
             min_count=int((policy.get("gang") or {}).get("minCount") or 0),
             counts=Counter(group.counts),
+            obj=group.obj or {},
         )
 
     def _on_changed(self, name: Name) -> None:

@@ -145,6 +145,10 @@ class NodeFilter:
         """The nodes for which `selector_matches` is true."""
         return self._labels.matching(selector)
 
+    def domains(self, key: str) -> dict[str, NodeSet]:
+        """The nodes by their values of the label; nodes without it are in none."""
+        return self._labels.domains(key)
+
     def _filter(self, pod: Object) -> _AllowedNodes:
         self._forget_outdated()
         constraints = nodes.digest(nodes.demand(pod))

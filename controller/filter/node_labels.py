@@ -61,6 +61,13 @@ class NodeLabels:
                 found |= group << first
         return found | set_of_numbers(single)
 
+    def domains(self, topology_key: str) -> dict[str, NodeSet]:
+        """The nodes by their values of the label; nodes without it are in none."""
+        groups = self._grouped("matchExpressions", topology_key)
+        return {
+            value: nodes << first for value, (first, nodes) in groups.items() if value is not None
+        }
+
     def without(self, topology_key: str) -> NodeSet:
         """The nodes that do not have the label."""
         first, group = self._grouped("matchExpressions", topology_key).get(None, (0, 0))

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from dra_driver.model.names import ANNOTATION_CARDS
+from dra_driver.model.names import ANNOTATION_CARDS, ANNOTATION_PACK_NODES
 
 _QUANTITIES: Final = dict[str, str]
 _IDENTITY: Final = {"name": str, "uid": str, "resourceVersion": str, "deletionTimestamp": str}
@@ -156,6 +156,10 @@ CLAIM_TEMPLATE: Final = {"metadata": _NAMESPACED | {"labels": dict[str, str]}}
 
 # scheduling.k8s.io/v1beta1
 POD_GROUP: Final = {
-    "metadata": _NAMESPACED,
-    "spec": {"schedulingPolicy": {"gang": {"minCount": int}}},
+    "metadata": _NAMESPACED | {"annotations": {ANNOTATION_PACK_NODES: str}},
+    "spec": {
+        "schedulingConstraints": {"topology": [{"key": str}]},
+        "schedulingPolicy": {"gang": {"minCount": int}},
+    },
+    "status": {"conditions": [{"type": str, "status": str, "message": str}]},
 }

@@ -11,28 +11,32 @@ from controller.cache import nodes as node_views
 from controller.cache import pods
 from controller.cache.keys import Key
 from controller.cache.pod_terms import looks_beyond_its_node
+from controller.filter.node_filter import NodeFilter
+from controller.groups.reservation import GroupReserver
 from controller.nominate.arrivals import Arrivals
+from controller.nominate.claim_reader import ClaimReader
 from controller.nominate.followed_names import FollowedNames
+from controller.nominate.group_line import GroupLine
+from controller.nominate.group_nominator import GroupNominator
+from controller.nominate.group_reader import GroupReader
 from controller.nominate.lifted_pods import LiftedPods
 from controller.nominate.limits_claim import claims_of
 from controller.nominate.metrics import NominationMetrics
+from controller.nominate.named_pods import NamedPods
 from controller.nominate.nominations import Nominations, is_judged
 from controller.placer.outcome import Placed, Unplaced
 from controller.placer.placer import Placer
 from controller.placer.pod_claims import PodClaims
 from controller.reconcile.context import Context
 from controller.reconcile.waiting_line import WaitingLine
-from controller.write.commands import Answer, ClearNomination, LiftGate, ReadVolumes
-from controller.write.volumes import VolumeCache
-from dra_driver.kube.errors import Conflict, Forbidden, Invalid
+from controller.write.commands import Answer, ClearNomination, LiftGate, NameNode, ReadVolumes
+from dra_driver.kube.errors import Conflict, Forbidden, Invalid, KubeError
 from dra_driver.kube.resources import PODS
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.selector.allowance import STEPS, AllowanceSpent
 
 _CLAIMS_WITHIN = 2.0  # seconds in which kube-controller-manager makes a pod's claims from templates
-_OTHERS_WITHIN = 5.0  # seconds in which slices of other drivers are listed
-_OTHERS_AGAIN = 0.2
 _EXPECT_TRIES = 3  # a step that was stopped has found out something for the next one
 _NOT_NAMED = "GcuNodeNotNamed"
 _NOT_LIFTED = "GcuGateNotLifted"
@@ -62,9 +66,11 @@ class Nominator:
         self,
         context: Context,
         placer: Placer,
+        nodes: NodeFilter,
         line: WaitingLine,
         metrics: NominationMetrics,
         *,
+        reserver: GroupReserver,
         on_names_stopped: Callable[[], object],
         follow_others: Callable[[], object],
     ) -> None:
@@ -76,13 +82,20 @@ class Nominator:
         self._placer = placer
         self._line = line
         self._metrics = metrics
-        self._followed = FollowedNames(metrics, on_names_stopped)
-        self._follow_others = follow_others
-        self._others_until: float | None = None  # pods wait until then for others' slices
+        self._named = NamedPods(context, self.nominations, FollowedNames(metrics, on_names_stopped))
+        self._reader = ClaimReader(context, placer, follow_others)
         self._arrivals = Arrivals(metrics.arrived)
-        self._volumes = VolumeCache(context.clock)
-        self._named: dict[Key, str] = {}  # the node of a pod that is not bound
         self._lifted = LiftedPods(context.settings.nomination_waiting)
+        self._groups = GroupNominator(
+            context,
+            placer,
+            nodes,
+            line=GroupLine(context, line, reserver, metrics),
+            reader=GroupReader(context, placer, self._reader, self._arrivals.count),
+            named=self._named,
+            lifted=self._lifted,
+            is_costly=self._is_costly,
+        )
         self._claims_until: dict[Key, float] = {}  # pods that lack a claim
         self._unexpected: dict[Key, _Unexpected] | None = None  # in this order; None at first
         metrics.observe(self.nominations)
@@ -107,12 +120,18 @@ class Nominator:
             return
         if context.dispatcher.in_flight(pod):
             return
+        group = context.cache.groups.group_of(pod)
+        if group is not None and not _is_over(pod):
+            self._arrivals.see(pod)
+            self._groups.reconcile(pod, group)
+            return
         if self.nominations.has(pod) and not (_is_over(pod) or is_judged(pod)):
             return
-        self._end(key, is_bound=bool(pods.node_name(pod)))
+        self._named.end(key, is_bound=bool(pods.node_name(pod)))
         claims = claims_of(context.cache, pod)
         if _is_over(pod):
-            self._count(pod)
+            self._groups.forget(key, is_bound=bool(pods.node_name(pod)))
+            self._named.count(pod)
             self.remove_waiting(key)
             self._arrivals.forget(key)
             return
@@ -141,10 +160,17 @@ class Nominator:
                 self.nominations.withdraw(pod)
                 self._named_and_unexpected()[pod] = _Unexpected(node)
 
+    def on_named(self, command: NameNode, answer: Answer) -> None:
+        """The server has answered the command."""
+        self._groups.on_named(command, answer)
+        if answer.hint_refused is not None:
+            self._report_refused(command.pod, command.node, answer.hint_refused)
+
     def on_lifted(self, command: LiftGate, answer: Answer) -> None:
         """The server has answered the command."""
-        if answer.error is not None or answer.pod is None:
-            self._end(command.key)  # decided anew, if the pod still has its gate
+        is_of_group = self._groups.on_lifted(command, answer)
+        if not is_of_group and (answer.error is not None or answer.pod is None):
+            self._named.end(command.key)  # decided anew, if the pod still has its gate
             self._lifted.remove(command.key)
             self._wake_next()
         if isinstance(answer.error, (Conflict, Forbidden, Invalid)):
@@ -154,19 +180,21 @@ class Nominator:
             )
             self._context.reporter.warn_pod(command.pod, _NOT_LIFTED, note)
         if answer.hint_refused is not None:
-            self._end(command.key)
-            self._named.pop(command.key, None)
-            self._metrics.refused.inc()
-            note = (
-                f"the API server refused that node {command.node} is named for this pod, so "
-                f"kube-scheduler chooses among all nodes: {answer.hint_refused}"
-            )
-            self._context.reporter.warn_pod(command.pod, _NOT_NAMED, note)
+            self._named.end(command.key)
+            self._named.forget(command.key)
+            self._report_refused(command.pod, command.node, answer.hint_refused)
+
+    def _report_refused(self, pod: Object, node: str, error: KubeError) -> None:
+        self._metrics.refused.inc()
+        note = (
+            f"the API server refused that node {node} is named for this pod, so "
+            f"kube-scheduler chooses among all nodes: {error}"
+        )
+        self._context.reporter.warn_pod(pod, _NOT_NAMED, note)
 
     def on_volumes(self, command: ReadVolumes, answer: Answer) -> None:
         """The pod's volumes were read."""
-        if answer.error is None:
-            self._volumes.put(command.pod, answer.volumes)
+        self._reader.on_volumes(command, answer)
 
     def on_decision_stopped(self, key: Key, spent: AllowanceSpent, again_in: float) -> None:
         """The decision goes on in so many seconds. The gate stays: the claim would cost
@@ -175,22 +203,19 @@ class Nominator:
 
     def remove_waiting(self, key: Key) -> None:
         """The pod waits for nothing of this controller, or is gone."""
-        self._end(key)
+        self._groups.forget(key)
+        self._named.end(key)
         self._context.queue.remove_waiting(key)
-        self._volumes.forget(key)
-        self._named.pop(key, None)
+        self._reader.forget(key)
+        self._named.forget(key)
         self._lifted.remove(key)
         self._forget_requests(key)
         self._claims_until.pop(key, None)
 
     def clear(self) -> None:
         """Another replica leads."""
-        self.nominations.clear()
-        for known in (
-            self._named,
-            self._lifted,
-            self._claims_until,
-        ):
+        self._groups.clear()
+        for known in (self._named, self._lifted, self._claims_until):
             known.clear()
         self._unexpected = None
 
@@ -232,21 +257,21 @@ class Nominator:
         if pod is None or claims is None or not (self.nominations.has(pod) or _is_named(pod)):
             return
         with suppress(Refused, InvalidValue):
-            asked = self._placer.read(pod, claims)
+            asked = self._reader.read(pod, claims)  # it has its name, whatever is not known yet
             if not asked.wanted:
                 return  # kube-scheduler names the node of any pod whose devices it allocates
-            if asked.await_others:
-                self._follow_others()  # the next pods wait for them; this one has its name
             outcome = self._placer.place(replace(asked, volumes=[node_views.only_on(node)]))
             # Another node is where one of its claims has been allocated meanwhile.
             if isinstance(outcome, Placed) and outcome.node == node:
                 self._count_as_named(pod, outcome)
+            elif self._groups.is_naming(key):
+                self._groups.forget(key)
 
     def _decide(self, pod: Object, claims: Mapping[str, Object]) -> None:
         """All claims of the pod exist."""
         self._claims_until.pop(pods.key_of(pod), None)
         try:
-            asked = self._placer.read(pod, claims)
+            asked = self._reader.read(pod, claims)
         except MixesDrivers:
             self._leave_to_scheduler(pod)
             return
@@ -254,30 +279,15 @@ class Nominator:
             self._line.refuse(pod, claims.values(), str(error))
             return
         self._arrivals.count(asked)
-        # kube-scheduler decides about the members of a group together.
-        if asked.wanted and pods.group_name(pod) is None:
-            if not self._awaits_others(asked):
+        if asked.wanted:
+            if not self._reader.awaits_others(asked):
                 self._serve(asked)
         else:
             self._leave_to_scheduler(pod)
 
-    def _awaits_others(self, asked: PodClaims) -> bool:
-        """Whether the pod waits for the list of other drivers' slices, which is made when the first
-        pod asks for their devices. If it does not come, ours alone decide."""
-        if not asked.await_others:
-            return False
-        self._follow_others()
-        now = self._context.clock()
-        if self._others_until is None:
-            self._others_until = now + _OTHERS_WITHIN
-        if now >= self._others_until or not pods.has_our_gate(asked.pod):
-            return False
-        self._context.queue.add(pods.key_of(asked.pod), now + _OTHERS_AGAIN)
-        return True
-
     def _serve(self, asked: PodClaims) -> None:
         """Name a node, or let the pod wait."""
-        context, pod, key = self._context, asked.pod, pods.key_of(asked.pod)
+        pod, key = asked.pod, pods.key_of(asked.pod)
         is_gated = pods.has_our_gate(pod)
         if not (is_gated or is_judged(pod)):
             return  # kube-scheduler is about to try it
@@ -285,14 +295,12 @@ class Nominator:
             return  # a change of the claim makes the pod active again
         if is_gated and not self.nominations.admit(key):
             return
-        volumes = self._volumes.get(pod)
-        if volumes is None:
-            context.dispatcher.dispatch(ReadVolumes(key=key, pod=pod))
+        known = self._reader.with_volumes(asked)
+        if known is None:
             return
-        asked = replace(asked, volumes=volumes.selectors)
-        outcome = self._placer.place(asked, self._line.reserved_against(pod))
+        outcome = self._placer.place(known, self._line.reserved_against(pod))
         if isinstance(outcome, Unplaced):
-            self._keep_waiting(asked, outcome)
+            self._keep_waiting(known, outcome)
         elif is_gated and outcome.preempts:
             self._leave_to_scheduler(pod)  # which chooses where other pods end
         elif is_gated:
@@ -312,14 +320,13 @@ class Nominator:
                 sequence=sequence or "",
                 pod=pod,
                 node=placed.node,
-                hint=self._followed.hint,
+                hint=self._named.followed.hint,
             )
         )
 
     def _count_as_named(self, pod: Object, placed: Placed) -> None:
-        self._named[pods.key_of(pod)] = placed.node
         claims = placed.claims(self._context.cache.state().classes, timestamp="")
-        self.nominations.add(pod, placed.node, claims)
+        self._named.add(pod, placed.node, claims)
 
     def _keep_waiting(self, asked: PodClaims, unplaced: Unplaced) -> None:
         """A few of the pods that wait for room have no gate."""
@@ -329,18 +336,18 @@ class Nominator:
             return
         if not pods.has_our_gate(pod):
             self._lifted.add(key)
-        elif self._cost(asked) < _COSTLY and self._lifted.admit(key):
+        elif not self._is_costly(asked) and self._lifted.admit(key):
             self._context.dispatcher.dispatch(LiftGate(key=key, pod=pod))
 
-    def _cost(self, asked: PodClaims) -> int:
-        """Steps of all selectors of the pod's claims, each once."""
+    def _is_costly(self, asked: PodClaims) -> bool:
+        """Whether the selectors of the pod's claims, each once, take many steps."""
         expressions = {
             expression
             for claim in asked.together
             for request in claim.exact_requests()
             for expression in request.device_request.selectors
         }
-        return sum(map(self._context.cache.state().selectors.cost, expressions))
+        return sum(map(self._context.cache.state().selectors.cost, expressions)) >= _COSTLY
 
     def _leave_to_scheduler(self, pod: Object) -> None:
         """Nothing of ours is to be placed for the pod, or devices of another driver may take the
@@ -360,18 +367,6 @@ class Nominator:
             self._claims_until[key] = until
             self._context.queue.add(key, until)
 
-    def _end(self, key: Key, *, is_bound: bool = False) -> None:
-        """The pod's nomination ends: what it held may serve others, and one more may be named."""
-        named = self.nominations.end(key, is_bound=is_bound)
-        if named is None:
-            return
-        queue, now = self._context.queue, self._context.clock()
-        queue.on_nodes_changed([named.node])
-        for claim in named.claims:
-            for user in map(pods.key_of, self._context.cache.pods_of(claim)):
-                if user != key:
-                    queue.add(user, now)
-
     def _forget_requests(self, key: Key) -> None:
         """The pod asks for a place anew if it needs one."""
         self.nominations.forget_request(key)
@@ -383,12 +378,6 @@ class Nominator:
         for key in (self.nominations.next_to_admit(), self._lifted.next_to_admit()):
             if key is not None:
                 self._context.queue.add(key, self._context.clock())
-
-    def _count(self, pod: Object) -> None:
-        """The pod is bound, or has ended."""
-        named, node = self._named.pop(pods.key_of(pod), ""), pods.node_name(pod)
-        if named and node:
-            self._followed.record(followed=named == node)
 
 
 def _is_named(pod: Object) -> bool:

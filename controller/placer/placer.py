@@ -29,9 +29,11 @@ from controller.filter.usage import (
 from controller.placer.outcome import Placed, Unplaced
 from controller.placer.pod_claims import PodClaims
 from dra_driver.model.claims.claim import Object, allocation
+from dra_driver.model.claims.packing import Packing
 from dra_driver.model.errors import InvalidValue, Refused
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
+EVERY_NODE: Final[NodeSet] = -1
 
 
 class Cluster(Protocol):
@@ -102,19 +104,25 @@ class Placer:
         excluded: Mapping[str, str] = _NONE,
         *,
         last: Sequence[NodeSet] = (),
+        within: NodeSet = EVERY_NODE,
+        packing: Packing | None = None,
         with_unfit: bool = False,
+        may_preempt: bool = True,
     ) -> Placed | Unplaced:
         """Devices for all claims that are wanted, on one node. The nominated node comes first, and
-        nodes where other pods must be preempted come after all others. `excluded` nodes are not
-        tried, each with the reason for people. Nodes of the sets in `last` are tried if no other
-        node has devices: those of a later set after those of an earlier one. Nodes that
-        kube-scheduler is expected to refuse are tried at last, and only `with_unfit`. Raises
-        AllowanceSpent."""
-        nodes = self._nodes.feasible_nodes(asked.pod, asked.selectors, excluded)
+        nodes where other pods must be preempted come after all others, if that `may_preempt`.
+        `excluded` nodes are not tried, each with the reason for people. Nodes of the sets in `last`
+        are tried if no other node has devices: those of a later set after those of an earlier one.
+        Only nodes of `within` are tried. `packing` sorts nodes in place of the policy, where the
+        claims say nothing. Nodes that kube-scheduler is expected to refuse are tried at last, and
+        only `with_unfit`. Raises AllowanceSpent."""
+        found = self._nodes.feasible_nodes(asked.pod, asked.selectors, excluded)
         if with_unfit:
-            nodes = nodes.with_unfit()
+            found = found.with_unfit()
+        among = within if may_preempt else within & ~found.preempting
+        nodes = replace(found, feasible=found.feasible & among, nominated=found.nominated & among)
         wanted = asked.together
-        decision = self._allocate(asked, wanted, *_in_order(nodes, last))
+        decision = self._allocate(asked, wanted, *_in_order(nodes, last), packing=packing)
         if isinstance(decision, FitError) and decision.unknown:
             # What other drivers have there is not known: the node is named by ours alone.
             alone = self._allocate(asked, asked.wanted, decision.unknown)
@@ -131,6 +139,10 @@ class Placer:
         except Refused as error:
             return Unplaced(nodes, error)
         return placed
+
+    def spreads(self, asked: PodClaims) -> bool:
+        """Whether pods of one workload are kept apart on nodes."""
+        return self._policy.for_claims(asked.wanted).for_nodes.keeps_apart
 
     def serving(self, asked: PodClaims) -> NodeSet:
         """The nodes on which the pod may run, and that each have devices for all claims that are
@@ -187,17 +199,22 @@ class Placer:
             return None
 
     def _allocate(
-        self, asked: PodClaims, wanted: Sequence[ClaimRequest], *parts: NodeSet
+        self,
+        asked: PodClaims,
+        wanted: Sequence[ClaimRequest],
+        *parts: NodeSet,
+        packing: Packing | None = None,
     ) -> Allocation | FitError:
         """On one of the nodes of the first part that serves what is wanted; an empty one is passed
         by, if it is not the last."""
         peers = self._peers(asked)
+        policy = self._policy if packing is None else replace(self._policy, nodes=packing)
         for part in [*filter(None, parts[:-1]), parts[-1]]:
             decision = allocate(
                 self._cluster.state(),
                 wanted,
                 part,
-                policy=self._policy,
+                policy=policy,
                 peers=peers,
             )
             if isinstance(decision, Allocation):

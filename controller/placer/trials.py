@@ -15,9 +15,10 @@ from controller.allocator.nodes.node_set import NodeSet
 from controller.cache import pods
 from controller.cache.keys import uid_of
 from controller.placer.outcome import Placed, Unplaced
-from controller.placer.placer import Placer
+from controller.placer.placer import EVERY_NODE, Placer
 from controller.placer.pod_claims import PodClaims
 from dra_driver.model.claims.claim import Object
+from dra_driver.model.claims.packing import Packing
 
 FIRST: Final = 60.0
 """Seconds that a pod has been expected to be refused everywhere when the best node is tried."""
@@ -53,9 +54,23 @@ class TrialPlacer(Placer):
         excluded: Mapping[str, str] = _NONE,
         *,
         last: Sequence[NodeSet] = (),
+        within: NodeSet = EVERY_NODE,
+        packing: Packing | None = None,
         with_unfit: bool = False,
+        may_preempt: bool = True,
     ) -> Placed | Unplaced:
-        """As `Placer.place`; `with_unfit` is chosen when a trial is due."""
+        """As `Placer.place`; `with_unfit` is chosen when a trial is due. Members of a group, for
+        which nobody is preempted, are not put to the test: the others would fail with one."""
+        if not may_preempt:
+            return super().place(
+                asked,
+                excluded,
+                last=last,
+                within=within,
+                packing=packing,
+                with_unfit=with_unfit,
+                may_preempt=False,
+            )
         uid, now = uid_of(asked.pod), self._clock()
         outcome = super().place(asked, excluded, last=last, with_unfit=with_unfit)
         trial = self._trials.get(uid)

@@ -107,7 +107,7 @@ class SchedulingQueue:
         # Until a node changes again (`_begin_changes`), a pod is made active at most once, and a
         # class is examined at most once for each node that is reserved against it.
         self._moved: set[Key] = set()
-        self._not_helped: set[tuple[PodClass, str]] = set()
+        self._not_helped: set[tuple[PodClass, tuple[str, ...]]] = set()
         self._last_moved: Key | None = None
 
     def add(self, key: Key, at: float) -> None:
@@ -272,22 +272,22 @@ class SchedulingQueue:
             self._active.push(key, self._rank(key))
             self._due_since[key] = due_at
 
-    def _class_heads(self, now: float) -> list[tuple[PodClass, Key, str]]:
-        """Returns each class with its first pod, and the node that is reserved against this pod, in
-        the order in which these pods wait."""
-        heads: list[tuple[Position, PodClass, str]] = []
+    def _class_heads(self, now: float) -> list[tuple[PodClass, Key, tuple[str, ...]]]:
+        """Returns each class with its first pod, and the nodes that are reserved against this pod,
+        in the order in which these pods wait."""
+        heads: list[tuple[Position, PodClass, tuple[str, ...]]] = []
         for pod_class, members in self._classes.items():
             head = members.head(now)
             pod = None if head is None else self._lister.get(head.key)
             reservation = None if pod is None else self._guard.reserved_against(pod)
-            reserved = "" if reservation is None else reservation.node
+            reserved = () if reservation is None else reservation.nodes
             if head is not None:
                 heads.append((head._replace(number=0), pod_class, reserved))
         heads.sort(key=lambda item: item[0])
         return [(pod_class, head.key, reserved) for head, pod_class, reserved in heads]
 
-    def _usable(self, nodes: NodeSet, reserved: str) -> NodeSet:
-        return nodes & ~self._numbers.bit(reserved) if reserved else nodes
+    def _usable(self, nodes: NodeSet, reserved: tuple[str, ...]) -> NodeSet:
+        return nodes & ~self._numbers.set_of(reserved)
 
     def _move(self, key: Key, now: float) -> None:
         self._infos[key].is_moved = True

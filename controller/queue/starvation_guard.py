@@ -4,11 +4,14 @@ The first pod in line, by priority and then age, that has waited for `patience` 
 reserved: no pod behind it is allocated devices there until it is served. The reserved node could
 serve the pod if the node were empty; of all such nodes it has the least allocated. The choice is
 repeated after another `patience` seconds, because another node may have less allocated by then.
+
+For a group of pods, which its first pod stands for, it is a set of nodes.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -32,9 +35,9 @@ _LIMIT: Final = 1024  # classes whose emptiest node is remembered
 
 @dataclass(frozen=True, slots=True)
 class NodeReservation:
-    """`node` is reserved since `at` for the pod `key` with the given rank."""
+    """`nodes` are reserved since `at` for the pod `key` with the given rank."""
 
-    node: str
+    nodes: tuple[str, ...]
     key: Key
     rank: Rank
     at: float
@@ -50,7 +53,7 @@ class _Emptiest(NamedTuple):
 
 
 class StarvationGuard:
-    """One instance, one thread; at most one node is reserved at a time."""
+    """One instance, one thread; nodes are reserved for one pod, or group, at a time."""
 
     def __init__(self, state: State, *, patience: float, policy: Policy = BINPACK) -> None:
         self._state = state
@@ -76,16 +79,37 @@ class StarvationGuard:
     ) -> tuple[str, ...]:
         """Reserve one of `nodes` if the pod, which waits since then, is due one. Returns the node
         that is not reserved any longer, if there is one."""
+
+        def find() -> tuple[str, ...]:
+            node = self._emptiest_node(pod_class, nodes)
+            return () if node is None else (node,)
+
+        return self._reserve(pod, since, now, nodes, find)
+
+    def reserve_set(
+        self, pod: Object, since: float, now: float, find: Callable[[], tuple[str, ...]]
+    ) -> tuple[str, ...]:
+        """The same for the group that the pod stands for, and the nodes that `find` returns: none
+        if no nodes could serve it."""
+        return self._reserve(pod, since, now, self._state.fleet.all_nodes, find)
+
+    def _reserve(
+        self,
+        pod: Object,
+        since: float,
+        now: float,
+        suitable: NodeSet,
+        find: Callable[[], tuple[str, ...]],
+    ) -> tuple[str, ...]:
         key, rank, old = pods.key_of(pod), pods.urgency(pod), self._reservation
-        if now < since + self._patience or not self._may_choose(key, rank, nodes, now):
+        if now < since + self._patience or not self._may_choose(key, rank, suitable, now):
             return ()
-        node = self._emptiest_node(pod_class, nodes)
-        if node is not None:
-            self._reservation = NodeReservation(node, key, rank, now)
+        if nodes := find():
+            self._reservation = NodeReservation(nodes, key, rank, now)
         elif old is not None and old.key == key:
-            self._reservation = None  # not even an empty node could serve the pod any longer
-        still = None if self._reservation is None else self._reservation.node
-        return () if old is None or old.node == still else (old.node,)
+            self._reservation = None  # not even empty nodes could serve the pod any longer
+        still = () if self._reservation is None else self._reservation.nodes
+        return () if old is None else tuple(each for each in old.nodes if each not in still)
 
     def _may_choose(self, key: Key, rank: Rank, nodes: NodeSet, now: float) -> bool:
         """Whether a node may be chosen for the pod: none is reserved, or one for a pod behind it,
@@ -95,7 +119,8 @@ class StarvationGuard:
             return True
         if present.key != key:
             return rank < present.rank
-        is_suitable = bool(nodes & self._state.numbers.bit(present.node))
+        reserved = self._state.numbers.set_of(present.nodes)
+        is_suitable = not reserved & ~nodes
         return now >= present.at + self._patience or not is_suitable
 
     def clear(self) -> None:
@@ -103,12 +128,12 @@ class StarvationGuard:
         self._reservation = None
 
     def release(self, key: Key) -> tuple[str, ...]:
-        """The pod waits no longer. Returns the node that was reserved for it, if there was one."""
+        """The pod waits no longer. Returns the nodes that were reserved for it."""
         old = self._reservation
         if old is None or old.key != key:
             return ()
         self._reservation = None
-        return (old.node,)
+        return old.nodes
 
     def _emptiest_node(self, pod_class: PodClass, among: NodeSet) -> str | None:
         """The node of `among` that could serve the class and has the least allocated; None if there

@@ -17,6 +17,7 @@ from controller.write.commands import (
     CreateTemplate,
     DeleteTemplate,
     LiftGate,
+    NameNode,
     ReadVolumes,
     WriteDone,
 )
@@ -63,6 +64,8 @@ class Observer:
             match command:
                 case LiftGate():
                     self._nominator.on_lifted(command, answer)
+                case NameNode():
+                    self._nominator.on_named(command, answer)
                 case ReadVolumes():
                     self._nominator.on_volumes(command, answer)
         if answer.error is not None:

@@ -21,7 +21,7 @@ from controller.filter.usage import differs
 from controller.queue.backoff import BackoffReason
 from controller.queue.scheduling_queue import PARTS, SchedulingQueue
 from dra_driver.kube.events import EventType, Note, Recorder
-from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
+from dra_driver.kube.resources import POD_GROUPS, PODS, RESOURCE_CLAIMS, Resource
 from dra_driver.model.claims.claim import Object, reserved_for, results
 from dra_driver.model.names import CLASS_LIMIT_PREFIX, DRIVER
 from dra_driver.selector.allowance import AllowanceSpent
@@ -89,6 +89,12 @@ class Reporter:
             logger.debug("pod %s waits: %s", _name(pod), reason() if callable(reason) else reason)
         about = (_typed(pod, PODS), *(_typed(each, RESOURCE_CLAIMS) for each in claims))
         return max(self._warn(regarding, _ALLOCATION_FAILED, reason) for regarding in about)
+
+    def group_waits(self, group: Object, reason: str) -> float:
+        """An event about the PodGroup. Returns as `unsatisfied`."""
+        if not group:
+            return 0.0
+        return self._warn(_typed(group, POD_GROUPS), _ALLOCATION_FAILED, reason)
 
     def clear(self) -> None:
         """Another replica leads, and reports claims."""

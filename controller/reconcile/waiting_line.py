@@ -28,9 +28,11 @@ class WaitingLine:
         self._trials = trials
 
     def reserved_against(self, pod: Object) -> dict[str, str]:
-        """The node that is reserved for a pod before this one, with the reason for people."""
+        """The nodes that are reserved for a pod before this one, with the reason for people."""
         reserved = self.guard.reserved_against(pod)
-        return {} if reserved is None else {reserved.node: f"reserved for {reserved.key}"}
+        if reserved is None:
+            return {}
+        return dict.fromkeys(reserved.nodes, f"reserved for {reserved.key}")
 
     def keep(self, asked: PodClaims, unplaced: Unplaced) -> None:
         """No node has devices for the pod: it waits until some are free. If devices are there that

@@ -36,6 +36,14 @@ class LiftGate(Command):
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class NameNode(Command):
+    """Name the node in the pod's status, and leave its gate."""
+
+    pod: Object
+    node: str
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ClearNomination(Command):
     """Take the name of the node out of this version of the pod's status."""
 
@@ -74,7 +82,7 @@ class Answer:
     `volumes`: where the pod's volumes are.
     `error`: what ended the command early; an error that is no `GcuError` is a fault of ours.
     `uncertain`: claims whose write the server did not answer: it may still arrive.
-    `hint_refused`: why the gate was lifted and no node was proposed.
+    `hint_refused`: why no node was proposed. A `LiftGate` lifted the gate nevertheless.
     `pod_changed`: nothing was written, because the decision was for another version of the pod.
     `pod` is the present version then, or None if the pod is gone.
     """

@@ -16,6 +16,7 @@ from controller.write.commands import (
     CreateTemplate,
     DeleteTemplate,
     LiftGate,
+    NameNode,
     ReadVolumes,
 )
 from controller.write.node_hint import NodeHint
@@ -59,6 +60,8 @@ class Writer:
         match command:
             case LiftGate():
                 answer = self._tell_and_lift(command)
+            case NameNode():
+                answer = self._name_node(command)
             case ClearNomination():
                 answer = Answer(pod=self._clear_nomination(command.pod))
             case ReadVolumes():
@@ -92,16 +95,31 @@ class Writer:
                 refused = error
         return Answer(pod=self.lift_gate(pod, spec), hint_refused=refused)
 
+    def _name_node(self, command: NameNode) -> Answer:
+        """The pod is None in the answer if it is gone."""
+        pod = command.pod
+        try:
+            return Answer(pod=self._patch_status(pod, NodeHint.NAME.status(command.node)))
+        except NotFound:
+            return Answer()
+        except (Conflict, Forbidden, Invalid) as error:
+            return Answer(pod=pod, hint_refused=error) if self._is_there(pod) else Answer()
+
     def _tell(self, pod: Object, node: str, hint: NodeHint) -> Object:
         """Write what the hint has for the pod's status. Returns what it has for the spec."""
-        metadata = pod["metadata"]
         if status := hint.status(node):
-            body = {"metadata": {"uid": metadata["uid"]}, "status": status}
-            namespace, name = metadata["namespace"], metadata["name"]
-            self._api.patch(PODS, name, body, namespace=namespace, subresource="status")
-            logger.info("named node %s for pod %s/%s", node, namespace, name)
+            self._patch_status(pod, status)
             return {}
         return hint.spec(self._read(pod, PODS), node)
+
+    def _patch_status(self, pod: Object, status: Object) -> Object:
+        """Returns the pod with the name of its node."""
+        metadata = pod["metadata"]
+        body = {"metadata": {"uid": metadata["uid"]}, "status": status}
+        namespace, name = metadata["namespace"], metadata["name"]
+        found = self._api.patch(PODS, name, body, namespace=namespace, subresource="status")
+        logger.info("named node %s for pod %s/%s", status["nominatedNodeName"], namespace, name)
+        return found
 
     def _clear_nomination(self, pod: Object) -> Object | None:
         """Returns None if the pod has changed: its watch reports how."""

@@ -77,6 +77,9 @@ LABEL_MADE_FOR_LIMITS: Final = f"{DRIVER}/made-for-limits"
 # On a Pod: whether limits by memory and compute are for an instance or for slices (docs/adr/0030).
 ANNOTATION_ISOLATION: Final = f"{DRIVER}/isolation"
 
+# On a PodGroup: how its pods are packed on nodes, a value of `Packing`.
+ANNOTATION_PACK_NODES: Final = f"{DRIVER}/pack-nodes"
+
 # Clusters without DRA (docs/dev/extender.md): on a Node what its agent tells of its cards, on a
 # Pod the cards it was placed for, comma-separated PCI addresses, and by container the limits by
 # memory and compute that became slices or a size (JSON).

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from controller.cache import pods
+from dra_driver.kube.resources import POD_GROUPS
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import SCHEDULING_GATE
 from kubectl_gcu.checks.finding import Check, Finding, named
@@ -34,7 +35,8 @@ LIFT_ALL: Final = (
 
 
 def undecided(found: Installation, now: datetime) -> Iterator[Finding]:
-    """One finding for all pods. The controller says of each pod that waits, in an event, why."""
+    """One finding for all pods. An event of the controller on each pod that waits, or on its
+    PodGroup, says why."""
     if not found.for_scheduler:
         return
     late = [
@@ -45,12 +47,22 @@ def undecided(found: Installation, now: datetime) -> Iterator[Finding]:
     why = "no controller leads, so nobody lifts it"
     if has_leader(found, now):
         why = "the controller has neither lifted it nor said why they wait"
-        waiting = {
-            (event.get("regarding") or {}).get("uid")
+        about = [
+            event.get("regarding") or {}
             for event in found.events
             if event.get("reason") == NOT_ALLOCATED
+        ]
+        waiting = {each.get("uid") for each in about}
+        groups = {
+            f"{each.get('namespace')}/{each.get('name')}"
+            for each in about
+            if each.get("kind") == POD_GROUPS.kind
         }
-        late = [pod for pod in late if pod["metadata"]["uid"] not in waiting]
+        late = [
+            pod
+            for pod in late
+            if pod["metadata"]["uid"] not in waiting and pods.group_name(pod) not in groups
+        ]
     if late:
         yield GATE_UNDECIDED.finding(
             _names(late),

@@ -23,7 +23,7 @@ _COUNTS: Final = {
     "StatefulSet": "replicas",
     "Job": "parallelism",
 }
-_CLAIM, _TEMPLATE = "ResourceClaim", "ResourceClaimTemplate"
+_CLAIM, _TEMPLATE, _GROUP = "ResourceClaim", "ResourceClaimTemplate", "PodGroup"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,7 @@ class Manifest:
     pods: tuple[Object, ...] = ()
     claims: tuple[Object, ...] = ()
     templates: tuple[Object, ...] = ()
+    groups: tuple[Object, ...] = ()
 
 
 def load_documents(name: str) -> list[Any]:
@@ -60,6 +61,7 @@ def parse_manifest(documents: Iterable[Any], namespace: str) -> Manifest:
         tuple(_distinct(pods)),
         tuple(each for each in objects if each["kind"] == _CLAIM),
         tuple(each for each in objects if each["kind"] == _TEMPLATE),
+        tuple(each for each in objects if each["kind"] == _GROUP),
     )
 
 

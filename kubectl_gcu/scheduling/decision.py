@@ -15,8 +15,11 @@ from controller.allocator.ownership import is_ours
 from controller.allocator.packing.policy import BINPACK, SchedulerPolicy
 from controller.allocator.state import State
 from controller.cache.cache import OTHER_SLICES, ClusterCache
+from controller.cache.pod_groups import PodGroup
 from controller.filter.node_filter import NodeFilter
 from controller.filter.predictions import Predictions
+from controller.groups.request import GroupPlaced, GroupUnplaced, request_of
+from controller.groups.search import GroupSearch
 from controller.placer.outcome import Placed, Unplaced
 from controller.placer.placer import Placer
 from controller.placer.pod_claims import PodClaims
@@ -82,14 +85,15 @@ class LiveAllocator:
         """The controller's, where a pod of it is among the objects."""
         packing = self.packing or BINPACK
         by_scheduler = SchedulerPolicy(packing.nodes, packing.cards)
+        self._nodes = NodeFilter(
+            self._cache,
+            self._cache.state().numbers,
+            selectors.allowance,
+            Predictions(self._cache, unconsidered=unconsidered_plugins(objects[PODS])),
+        )
         self._placer = Placer(
             self._cache,
-            NodeFilter(
-                self._cache,
-                self._cache.state().numbers,
-                selectors.allowance,
-                Predictions(self._cache, unconsidered=unconsidered_plugins(objects[PODS])),
-            ),
+            self._nodes,
             by_scheduler if self.for_scheduler else packing,
             schedulers=() if self.for_scheduler else served_schedulers(objects[PODS]),
             ignored_fields=configured_ignored_fields(objects[PODS]),
@@ -193,14 +197,53 @@ class LiveAllocator:
         outcome = self._placer.place(asked)
         if isinstance(outcome, Unplaced):
             return outcome
-        user = {"resource": "pods", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
         for made in outcome.claims(self._cache.state().classes, timestamp=""):
-            made["status"]["reservedFor"] = [user]
-            made["metadata"] = made["metadata"] | {"resourceVersion": str(_NEWEST)}
-            self._cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, made)
-            self._claims[made["metadata"]["uid"]] = made
+            self._allocate(made, pod)
         self._add_pod(pod, claims)
         return [self._claims.get(each["metadata"]["uid"], each) for each in claims.values()]
+
+    def place_group(
+        self, group: PodGroup, members: Sequence[tuple[Object, Mapping[str, Object]]]
+    ) -> list[list[Object]] | str:
+        """The same for all members of the group: the claims of each, which are unallocated where
+        the others have all that is free; or why they are not placed together."""
+        for pod, claims in members:
+            for claim in claims.values():
+                self._cache.apply(RESOURCE_CLAIMS, Change.ADDED, claim)
+            self._add_pod(pod, claims)
+        asked = [self._placer.read(pod, claims) for pod, claims in members]
+        wanted = [each for each in asked if each.wanted]
+        outcome = self._search(group, wanted, len(asked) - len(wanted)) if wanted else None
+        if isinstance(outcome, GroupUnplaced):
+            return outcome.reason
+        for each in () if outcome is None else outcome.placements:
+            for made in each.claims:
+                self._cache.forget(made)
+                self._allocate(made, each.pod)
+        return [
+            [self._claims.get(claim["metadata"]["uid"], claim) for claim in claims.values()]
+            for _, claims in members
+        ]
+
+    def _search(
+        self, group: PodGroup, wanted: Sequence[PodClaims], free: int
+    ) -> GroupPlaced | GroupUnplaced:
+        """So many members are `free`: they ask for no device."""
+        spreads = self._placer.spreads(wanted[0])
+        request = request_of(group, wanted, placed=free, spreads=spreads)
+        search = GroupSearch(request, self._cache, self._placer, self._nodes, ())
+        while not search.advance():
+            pass
+        assert search.outcome is not None  # it has ended
+        return search.outcome
+
+    def _allocate(self, made: Object, pod: Object) -> None:
+        """Count the claim as allocated so, and used by the pod."""
+        user = {"resource": "pods", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
+        made["status"]["reservedFor"] = [user]
+        made["metadata"] = made["metadata"] | {"resourceVersion": str(_NEWEST)}
+        self._cache.apply(RESOURCE_CLAIMS, Change.MODIFIED, made)
+        self._claims[made["metadata"]["uid"]] = made
 
     def _add_pod(self, pod: Object, claims: Mapping[str, Object]) -> None:
         """What spreads keeps apart from the cards of replicas, so the next ones need to see it. One

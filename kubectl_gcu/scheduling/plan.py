@@ -3,9 +3,11 @@ be left."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from controller.cache import pods
+from controller.cache.pod_groups import PodGroup
 from controller.placer.outcome import Unplaced
 from controller.webhook.limits import NODE_LABEL
 from dra_driver.asks.claims import claim_of
@@ -16,13 +18,14 @@ from dra_driver.kube.resources import (
     RESOURCE_CLAIMS,
     Resource,
 )
-from dra_driver.model.claims.claim import Object, results
+from dra_driver.model.claims.claim import Object, allocation, results
 from dra_driver.model.errors import InvalidValue, Refused
 from kubectl_gcu.cluster.manifest import Manifest, malformed
 from kubectl_gcu.inventory.by_claims import nodes_by_claims
 from kubectl_gcu.inventory.views import NodeView
 from kubectl_gcu.scheduling.decision import LiveAllocator
 from kubectl_gcu.scheduling.packing import packing_text
+from kubectl_gcu.scheduling.planned_group import PlannedGroups
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,7 @@ class Planner:
         self._template_of = template
         self._allocator = LiveAllocator(objects)
         self._pods = manifest.pods
+        self._groups = PlannedGroups(manifest.groups, manifest.pods)
         self._templates = {_key(each): each for each in manifest.templates}
         # A claim that exists stays as it is.
         self._new_claims = {_key(each): _claim(_key(each), each) for each in manifest.claims}
@@ -72,10 +76,17 @@ class Planner:
 
     def plan(self) -> list[PlannedPod]:
         """Raises InvalidValue for what is malformed."""
-        planned = []
+        planned = list[PlannedPod]()
+        members: dict[str, Iterator[PlannedPod]] = {}  # by group, those that are not returned yet
         for pod in self._pods:
             with malformed(pod):
-                planned.append(self._place(pod))
+                group = self._groups.group_of(pod) if self._allocator.for_scheduler else None
+                if group is None:
+                    planned.append(self._place(pod))
+                    continue
+                if group.name not in members:
+                    members[group.name] = iter(self._place_group(group))
+                planned.append(next(members[group.name]))
         return planned
 
     @property
@@ -88,9 +99,25 @@ class Planner:
         allocator = self._allocator
         return nodes_by_claims(allocator.inventory, allocator.claims(), self._objects[PODS])
 
+    def _place_group(self, group: PodGroup) -> list[PlannedPod]:
+        """All its pods in their order, or as many as kube-scheduler binds together; or none."""
+        members = [pod for pod in self._pods if pods.group_name(pod) == group.name]
+        made: Sequence[Sequence[Object]] | str
+        try:
+            translated = [_translated(pod) for pod in members]
+            asked = [(pod, dict(self._claims_of(pod))) for pod in translated]
+            made = group.waits_for() or self._allocator.place_group(group, asked)
+        except (Refused, InvalidValue, NotFound) as error:
+            made = str(error)
+        if isinstance(made, str):
+            return [PlannedPod(_full_name(pod), reason=made) for pod in members]
+        return [
+            self._planned(_full_name(pod), claims)
+            for pod, claims in zip(members, made, strict=True)
+        ]
+
     def _place(self, pod: Object) -> PlannedPod:
-        metadata = pod["metadata"]
-        name = f"{metadata['namespace']}/{metadata['name']}"
+        name = _full_name(pod)
         try:
             translated = _translated(pod)
             placed = self._allocator.place(translated, dict(self._claims_of(translated)))
@@ -98,9 +125,15 @@ class Planner:
             return PlannedPod(name, reason=str(error))
         if isinstance(placed, Unplaced):
             return PlannedPod(name, reason=placed.explain())
+        return self._planned(name, placed)
+
+    def _planned(self, name: str, placed: Sequence[Object]) -> PlannedPod:
+        """With its claims as they would be; none of which is allocated if it finds no room."""
         known = {_key(claim): claim for claim in placed}
         self._claims |= known
         given = [each for claim in known.values() for each in results(claim)]
+        if not given and placed and any(allocation(each) is None for each in placed):
+            return PlannedPod(name, reason="the others of its group have all that is free")
         if not given:
             return PlannedPod(name, asks=False)
         devices = tuple(
@@ -153,6 +186,10 @@ def _claim(key: tuple[str, str], made: Object) -> Object:
     uid = f"planned {namespace}/{name}"
     metadata = {"namespace": namespace, "name": name, "uid": uid, "resourceVersion": "1"}
     return {"metadata": metadata, "spec": made["spec"]}
+
+
+def _full_name(pod: Object) -> str:
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 
 def _key(obj: Object) -> tuple[str, str]:

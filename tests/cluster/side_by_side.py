@@ -29,7 +29,7 @@ more workers all of it takes longer, and waits end for want of processors."""
 WORKERS: Final = sum(PLACES.values())
 
 _TIERS: Final = (
-    (r"tests/control_plane/test_(controller_groups|install)", OWN),
+    (r"tests/control_plane/test_install", OWN),
     (r"tests/e2e/test_hidden_|tests/cluster/test_(teardown|image_build|release)", OWN),
     (r"tests/(control_plane|kill)/|tests/cluster/test_control_plane", "control_plane"),
     (r"without[_ ]dra", "old_cluster"),

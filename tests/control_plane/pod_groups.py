@@ -37,6 +37,13 @@ class PodGroups:
             },
         )
 
+    def need(self, name: str, least: int) -> None:
+        """The gang needs so many pods from now on."""
+        spec = {"schedulingPolicy": {"gang": {"minCount": least}}}
+        self.scene.api.patch(
+            POD_GROUPS_V1BETA1, name, {"spec": spec}, namespace=self.scene.namespace
+        )
+
     def join(self, group: str, *names: str, gated: bool = False, **spec: Any) -> None:
         """Pods of these names, and their claims, in the group."""
         for name in names:

@@ -57,15 +57,27 @@ def find_pods(
     return sorted(pods, key=title)
 
 
+def is_of_group(claim: Mapping[str, Any]) -> bool:
+    """Whether the claim is reserved for a PodGroup (Kubernetes 1.37,
+    ``DRAWorkloadResourceClaims``), and not for pods."""
+    return any(
+        (entry.get("apiGroup"), entry.get("resource")) == ("scheduling.k8s.io", "podgroups")
+        for entry in reserved_for(claim)
+    )
+
+
 def title(pod: Mapping[str, Any]) -> str:
     """For people."""
     return f"{pod['metadata'].get('namespace', '')}/{pod['metadata']['name']}"
 
 
 def _pods(claims: Iterable[Object]) -> set[tuple[str, str]]:
-    """Names and UIDs of the pods for which all claims are reserved."""
+    """Names and UIDs of the pods for which all claims are reserved. A claim of a PodGroup is
+    reserved for the group, whose pods the agent may not list: those of the other claims count."""
     common: set[tuple[str, str]] | None = None
     for claim in claims:
+        if is_of_group(claim):
+            continue
         pods = {
             (entry["name"], entry["uid"])
             for entry in reserved_for(claim)

@@ -21,7 +21,7 @@ from dra_driver.node.checkpoint.records import PreparedDevice, PreparedDevices
 from dra_driver.node.ports import ObjectReader
 from dra_driver.node.prepare_call import PrepareCall
 from dra_driver.node.visibility.other_claims import may_use_others
-from dra_driver.node.visibility.pods import find_pods, title
+from dra_driver.node.visibility.pods import find_pods, is_of_group, title
 
 _REMEDY: Final = "use the same claims together in every pod that shares one of them"
 
@@ -78,13 +78,17 @@ def _agreed(
 
 
 def _unknown_pod(call: PrepareCall, node: str) -> Refused:
+    read = [claim.object for claim in call.claims.values() if claim.object is not None]
+    remedy = "check that the claims' status.reservedFor names the pod"
+    if read and all(map(is_of_group, read)):
+        remedy = "let a pod use one claim of its PodGroup, with one request"
     refs = call.refs.values()
     names = ", ".join(sorted(ref.name for ref in refs))
     namespaces = ", ".join(sorted({ref.namespace for ref in refs}))
     return Refused(
         f"no pod on node {node} is known to use claims {names} of namespace {namespaces} together, "
         "so what each container sees is unknown",
-        remedy="check that the claims' status.reservedFor names the pod",
+        remedy=remedy,
     )
 
 

@@ -318,21 +318,20 @@ def test_a_claim_that_comes_in_time_is_placed(stage: Stage, nominate: Nominate) 
     assert named(stage, "user") == node
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
-        pytest.param({}, id="no claim"),
-        pytest.param({"schedulingGroup": {"podGroupName": "group"}}, id="member of a group"),
-    ],
-)
-def test_what_is_not_placed_is_lifted_at_once(
-    stage: Stage, nominate: Nominate, spec: Object
-) -> None:
+def test_a_pod_without_claims_is_lifted_at_once(stage: Stage, nominate: Nominate) -> None:
     stage.add_node(cards(0))
-    stage.add_claim("c")
-    stage.add_pod("user", *(["c"] if spec else []), schedulingGates=GATES, **spec)
+    stage.add_pod("user", schedulingGates=GATES)
     nominate()
     assert named(stage, "user") == ""
+
+
+def test_where_no_groups_are_served_a_member_is_named_alone(
+    stage: Stage, nominate: Nominate
+) -> None:
+    node = stage.add_node(cards(0))
+    stage.start("user", schedulingGates=GATES, schedulingGroup={"podGroupName": "group"})
+    nominate()
+    assert named(stage, "user") == node
 
 
 def test_a_claim_that_no_prepare_hands_over_keeps_its_gate(

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from controller.nominate import nominator
+from controller.nominate import claim_reader
 from dra_driver.kube.resources import DEVICE_CLASSES, PODS, RESOURCE_SLICES
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import ALLOCATOR_SCHEDULER, DRIVER, SCHEDULING_GATE
@@ -272,7 +272,7 @@ def test_slices_of_others_are_read_once_they_are_needed(stage: Stage, nominate: 
 def test_a_list_that_does_not_come_keeps_no_pod(
     stage: Stage, nominate: Nominate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nominator, "_OTHERS_WITHIN", 0.5)
+    monkeypatch.setattr(claim_reader, "_OTHERS_WITHIN", 0.5)
     node = stage.add_node(cards(0))
     replica = nominate()
     stage.wait(replica.leads, "a leader")

@@ -21,7 +21,7 @@ from tests.cluster.side_by_side import TierScheduling, left_tier, tier_of
         ("tests/control_plane/without_dra/test_extender.py::test_a", "control_plane"),
         ("tests/control_plane/without_taints/test_hidden_slices.py::test_a", "control_plane"),
         ("tests/control_plane/without_taints/", "control_plane"),
-        ("tests/control_plane/test_controller_groups.py::test_a", "own"),
+        ("tests/control_plane/groups/test_controller_groups.py::test_a", "control_plane"),
         ("tests/cluster/test_teardown.py::test_a", "own"),
         ("tests/e2e/test_hidden_slices.py::test_a", "own"),
         ("tests/cluster/test_nodes.py::test_a", "cluster"),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, cast
 
 from prometheus_client import CollectorRegistry
@@ -117,7 +118,9 @@ class World:
         allocator: str = ALLOCATOR_CONTROLLER,
         scheduler_names: str = "",
         draw: Callable[[], float] = lambda: 0.0,
+        settings: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
+        """`settings` are others than `SETTINGS`."""
         self.time = 1000.0
         self.check_seconds = 0.0  # seconds that pass with each check of a decision's allowance
         self.api = api or FakeApi()
@@ -126,7 +129,7 @@ class World:
         self.events = EventQueue(self.clock)
         self.fence = Fence(self.clock)
         self.lead()
-        self._registry = CollectorRegistry()
+        self.registry = CollectorRegistry()
         self.pool = ManualExecutor()
         _SELECTORS.allowance = Allowance(self.decision_clock)
         self.worker, context = new_worker(
@@ -137,9 +140,10 @@ class World:
                     "allocator": allocator,
                     "scheduler_names": scheduler_names,
                 }
+                | dict(settings)
             ),
             cast("Api", self.api),
-            self._registry,
+            self.registry,
             recorder=self.recorder,
             pool=self.pool,
             events=self.events,
@@ -213,7 +217,7 @@ class World:
 
     def metric(self, name: str, labels: dict[str, str] | None = None) -> float:
         """0 for labels with which nothing was counted."""
-        found = self._registry.get_sample_value(name, labels)
+        found = self.registry.get_sample_value(name, labels)
         assert labels or found is not None
         return found or 0.0
 

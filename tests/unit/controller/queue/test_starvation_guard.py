@@ -121,7 +121,7 @@ def test_another_node_is_reserved_when_the_pod_may_not_run_on_its_own() -> None:
     ):
         assert guard.reserve(large, 0.0, now, pod_class, state.numbers.set_of(nodes)) == left
         reservation = guard.reserved_against(pod("small", "small"))
-        assert (None if reservation is None else reservation.node) == kept
+        assert (None if reservation is None else reservation.nodes) == ((kept,) if kept else None)
 
 
 def test_other_nodes_are_open_to_all() -> None:

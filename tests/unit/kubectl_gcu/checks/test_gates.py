@@ -24,6 +24,13 @@ from tests.unit.kubectl_gcu.checks.installations import (
 from tests.unit.kubectl_gcu.checks.test_programs_and_cards import FOR_SCHEDULER
 
 LATE, IN_TIME = "2026-01-02T11:57:59Z", "2026-01-02T11:58:00Z"
+GROUP_WAITS = event(
+    "GcuAllocationFailed",
+    "3 of 4 pods fit together",
+    kind="PodGroup",
+    namespace="default",
+    name="training",
+)
 WAITS = event("GcuAllocationFailed", "1 card: 1 held", kind="Pod", uid="uid-user")
 
 
@@ -31,6 +38,12 @@ def gated(name: str = "user", created: str = LATE, *others: str) -> Object:
     gates = [{"name": each} for each in (SCHEDULING_GATE, *others)]
     found = pod(name, "", "Pending", schedulingGates=gates)
     found["metadata"]["creationTimestamp"] = created
+    return found
+
+
+def of_group(name: str) -> Object:
+    found = gated()
+    found["spec"]["schedulingGroup"] = {"podGroupName": name}
     return found
 
 
@@ -77,6 +90,9 @@ def test_without_a_leader_an_old_event_excuses_nobody(found: Installation) -> No
     "found",
     [
         pytest.param(replace(held_back(gated()), events=(WAITS,)), id="it waits for room"),
+        pytest.param(
+            replace(held_back(of_group("training")), events=(GROUP_WAITS,)), id="its group waits"
+        ),
         pytest.param(held_back(gated("user", IN_TIME)), id="not for long"),
         pytest.param(held_back(gated("user", LATE, "x.io/hold")), id="held by others"),
         pytest.param(with_pods(gated()), id="the controller allocates"),
@@ -84,6 +100,11 @@ def test_without_a_leader_an_old_event_excuses_nobody(found: Installation) -> No
 )
 def test_nothing_is_wrong(found: Installation) -> None:
     assert found_in(found) == []
+
+
+def test_another_group_that_waits_excuses_nobody() -> None:
+    found = replace(held_back(of_group("other")), events=(GROUP_WAITS,))
+    assert [line.partition(":")[0] for line in found_in(found)] == ["gate-undecided"]
 
 
 def test_many_pods_are_cut() -> None:

@@ -32,7 +32,7 @@ from tests.control_plane.interfaces import (
 from tests.unit.controller.allocator.build import CLASSES, allocated, claim, device, pool, request
 from tests.unit.controller.webhook.test_amounts import entry
 from tests.unit.controller.world import node, pod
-from tests.unit.kubectl_gcu.manifests import single, spec, template
+from tests.unit.kubectl_gcu.manifests import single, spec, template, workload
 from tests.unit.kubectl_gcu.scheduling.test_packing import controller
 from tests.unit.kubectl_gcu.scheduling.test_plan import plan
 from tests.unit.kubectl_gcu.server import NOW, Server
@@ -58,7 +58,10 @@ def by_allocator(name: str) -> Object:
 
 
 def cluster(
-    *more: Object, held: str = "", claims: Sequence[Object] = (), slices: Sequence[Object] = ()
+    *more: Object,
+    held: str = "",
+    claims: Sequence[Object] = (),
+    slices: Sequence[Object] = (),
 ) -> Any:
     """Two nodes with a card each: that of a is held, and with `held` that of b in this mode.
     `slices` are another driver's, which has a class."""
@@ -302,3 +305,50 @@ def test_a_claim_that_was_not_written_is_not_served() -> None:
     server = cluster(pod("q", "old", status=TRIED), claims=[unwritten])
     found = list(lines(explain_pod(server, "default", "q", now=NOW)))
     assert "kube-scheduler reads capacity.requests alone; delete the claim" in found[3]
+
+
+def gang(name: str, min_count: int) -> Object:
+    policy = {"gang": {"minCount": min_count}}
+    metadata = {"namespace": "default", "name": name}
+    return {"kind": "PodGroup", "metadata": metadata, "spec": {"schedulingPolicy": policy}}
+
+
+def members(of: str, count: int) -> Object:
+    """A Job whose pods have a card each."""
+    made = spec(resourceClaimTemplateName="card") | {"schedulingGroup": {"podGroupName": of}}
+    return workload("Job", of, made, parallelism=count, completions=count)
+
+
+@pytest.mark.parametrize(
+    ("min_count", "count", "lines"),
+    [
+        pytest.param(
+            2,
+            2,
+            ["does not fit: 1 of 2 pods fit together; short of 1 of "] * 2,
+            id="all or none",
+        ),
+        pytest.param(1, 1, ["node b: whole-0000-02-00-0"], id="it fits"),
+        pytest.param(
+            1,
+            2,
+            [
+                "node b: whole-0000-02-00-0",
+                "does not fit: the others of its group have all that is free",
+            ],
+            id="more pods than the quorum",
+        ),
+        pytest.param(
+            3, 2, ["does not fit: PodGroup default/train needs 3 pods"] * 2, id="too few pods"
+        ),
+    ],
+)
+def test_a_group_of_a_manifest_is_planned_as_a_whole(
+    min_count: int, count: int, lines: list[str]
+) -> None:
+    server = cluster(by_allocator("scheduler"))
+    manifest = [template("card", request()), gang("train", min_count), members("train", count)]
+    found, _ = plan(*manifest, server=server)
+    assert len(found) == count
+    for number, line in enumerate(lines):
+        assert found[number].startswith(f"pod default/train-{number}: {line}")

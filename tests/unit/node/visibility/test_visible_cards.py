@@ -72,6 +72,28 @@ def test_a_claim_made_from_a_template_is_found_by_the_pods_status(world: World) 
     assert sees(world) == {"pod-x-7": {"gcu": CARDS[:2]}, "b": {"gcu": CARDS[:2]}}
 
 
+def of_group(made: dict[str, Any]) -> dict[str, Any]:
+    """The claim as kube-scheduler reserves one of a PodGroup."""
+    user = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": "u"}
+    return made | {"status": made["status"] | {"reservedFor": [user]}}
+
+
+def test_a_claim_of_a_group_needs_no_pod(world: World) -> None:
+    assert prepare(world, of_group(claim("one", result(0), result(1)))) == {"one": ""}
+    assert sees(world) == {"one": {"gcu": CARDS[:2]}}
+
+
+def test_a_claim_of_a_group_beside_a_claim_of_the_pod(world: World) -> None:
+    world.api.pods["team", "pod"] = pod({"x": "a", "y": "b"}, ("x",), ("y",))
+    prepare(world, of_group(claim("a", result(0))), claim("b", result(1)))
+    assert sees(world) == {"a": {"gcu": CARDS[:1]}, "b": {"gcu": CARDS[1:2]}}
+
+
+def test_claims_of_a_group_alone_do_not_say_who_uses_them_together(world: World) -> None:
+    errors = prepare(world, of_group(claim("a", result(0))), of_group(claim("b", result(1))))
+    assert "let a pod use one claim of its PodGroup, with one request" in errors["a"]
+
+
 def by_limits(claim: str, made: dict[str, Any], **requests: str) -> dict[str, Any]:
     """The pod with a claim that kube-scheduler made for its extended resources (1.36.3,
     ``extendeddynamicresources.go``): by container, the requests that it uses."""

@@ -3,69 +3,22 @@ the cards reach, and what cannot be bound holds nothing."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 import pytest
 
-from dra_driver.kube.client import Client, connect
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import reserved_for
-from dra_driver.model.effects import Effects
-from tests.cluster.cluster import Cluster
-from tests.cluster.settings import Settings
-from tests.cluster.state import own_process
 from tests.cluster.waiting import wait_until
 from tests.control_plane.conftest import Scene, Start
 from tests.control_plane.controller_process import ControllerProcess
-from tests.control_plane.driver import Driver
+from tests.control_plane.groups.conftest import URGENT
 from tests.control_plane.objects import TEMPLATES, pod_with, template, whole
 from tests.control_plane.pod_groups import LIMIT, PodGroups, member_of
 
 pytestmark = pytest.mark.control_plane
 
-GATES: Final = {"GenericWorkload": True, "DRAWorkloadResourceClaims": True}
-SERVED: Final = "--runtime-config=scheduling.k8s.io/v1beta1=true"
-URGENT: Final = "urgent"
 INCOMPLETE: Final = "needs 2 pods that have their ResourceClaims, and 1 has them"
-
-
-@pytest.fixture(scope="module")
-def control_plane() -> Iterator[Cluster]:
-    """With the feature gates of groups, which are off by default."""
-    settings = Settings(
-        f"groups-{os.getpid()}",
-        keep_nodes_ready=True,
-        feature_gates=GATES,
-        extra_flags={"kube-apiserver": (SERVED,)},
-    )
-    found = Cluster.up(settings, owner=own_process())
-    yield found
-    found.down()
-
-
-@pytest.fixture(scope="module")
-def api(control_plane: Cluster) -> Iterator[Client]:
-    client = connect(control_plane.kubeconfig, effects=Effects(), user_agent="tests/1")
-    yield client
-    client.close()
-
-
-@pytest.fixture(scope="module")
-def driver(control_plane: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Driver:
-    return Driver.install(control_plane)
-
-
-@pytest.fixture(scope="module")
-def controller_kubeconfig(driver: Driver, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return driver.kubeconfig("controller", tmp_path_factory.mktemp("controller") / "kubeconfig")
-
-
-@pytest.fixture
-def groups(scene: Scene) -> PodGroups:
-    return PodGroups(scene)
 
 
 @pytest.fixture
@@ -78,19 +31,6 @@ def begun(start_controller: Start, retry: float = 1.0) -> ControllerProcess:
     process = start_controller(f"--node-retry={retry}")
     process.wait_for_log("begins")
     return process
-
-
-@pytest.fixture(scope="module")
-def urgent(control_plane: Cluster) -> None:
-    """A PriorityClass of that name; those of the system are not for groups."""
-    control_plane.apply(
-        {
-            "apiVersion": "scheduling.k8s.io/v1",
-            "kind": "PriorityClass",
-            "metadata": {"name": URGENT},
-            "value": 1000,
-        }
-    )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,54 @@
+"""Pods whose node is named: what they are expected to get, and whether kube-scheduler follows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from controller.cache import pods
+from controller.cache.keys import Key
+from controller.nominate.followed_names import FollowedNames
+from controller.nominate.nominations import Nominations
+from controller.reconcile.context import Context
+from dra_driver.model.claims.claim import Object
+
+
+class NamedPods:
+    """One instance, one thread."""
+
+    def __init__(self, context: Context, nominations: Nominations, followed: FollowedNames) -> None:
+        self.nominations = nominations
+        self.followed = followed
+        self._context = context
+        self._nodes: dict[Key, str] = {}  # of pods that are not bound
+
+    def add(self, pod: Object, node: str, claims: Iterable[Object]) -> None:
+        """`claims` are as `Nomination.claims`."""
+        self._nodes[pods.key_of(pod)] = node
+        self.nominations.add(pod, node, claims)
+
+    def end(self, key: Key, *, is_bound: bool = False) -> None:
+        """The pod's nomination ends: what it held may serve others, and one more may be named."""
+        named = self.nominations.end(key, is_bound=is_bound)
+        if named is None:
+            return
+        queue, now = self._context.queue, self._context.clock()
+        queue.on_nodes_changed([named.node])
+        for claim in named.claims:
+            for user in map(pods.key_of, self._context.cache.pods_of(claim)):
+                if user != key:
+                    queue.add(user, now)
+
+    def count(self, pod: Object) -> None:
+        """The pod is bound, or has ended."""
+        named, node = self._nodes.pop(pods.key_of(pod), ""), pods.node_name(pod)
+        if named and node:
+            self.followed.record(followed=named == node)
+
+    def forget(self, key: Key) -> None:
+        """The pod's node does not count as named."""
+        self._nodes.pop(key, None)
+
+    def clear(self) -> None:
+        """Another replica leads."""
+        self.nominations.clear()
+        self._nodes.clear()

@@ -1,0 +1,79 @@
+"""The control plane of this folder: groups of pods, with the feature gates that are off by default.
+
+It ends with the folder's last test.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from dra_driver.kube.client import Client, connect
+from dra_driver.model.effects import Effects
+from tests.cluster.cluster import Cluster
+from tests.cluster.settings import Settings
+from tests.cluster.state import own_process
+from tests.control_plane.conftest import Scene
+from tests.control_plane.driver import Driver
+from tests.control_plane.pod_groups import PodGroups
+
+GATES: Final = {
+    "GenericWorkload": True,
+    "DRAWorkloadResourceClaims": True,
+    "TopologyAwareWorkloadScheduling": True,
+}
+SERVED: Final = "--runtime-config=scheduling.k8s.io/v1beta1=true"
+URGENT: Final = "urgent"
+
+
+@pytest.fixture(scope="package")
+def control_plane(cluster_report: Callable[[str], None]) -> Iterator[Cluster]:
+    settings = Settings(
+        f"groups-{os.getpid()}",
+        keep_nodes_ready=True,
+        feature_gates=GATES,
+        extra_flags={"kube-apiserver": (SERVED,)},
+    )
+    found = Cluster.up(settings, owner=own_process(), report=cluster_report)
+    yield found
+    found.down()
+
+
+@pytest.fixture(scope="package")
+def api(control_plane: Cluster) -> Iterator[Client]:
+    client = connect(control_plane.kubeconfig, effects=Effects(), user_agent="tests/1")
+    with closing(client):
+        yield client
+
+
+@pytest.fixture(scope="package")
+def driver(control_plane: Cluster) -> Driver:
+    return Driver.install(control_plane)
+
+
+@pytest.fixture(scope="package")
+def controller_kubeconfig(driver: Driver, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return driver.kubeconfig("controller", tmp_path_factory.mktemp("controller") / "kubeconfig")
+
+
+@pytest.fixture
+def groups(scene: Scene) -> PodGroups:
+    return PodGroups(scene)
+
+
+@pytest.fixture(scope="package")
+def urgent(control_plane: Cluster) -> None:
+    """A PriorityClass of that name; those of the system are not for groups."""
+    control_plane.apply(
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": URGENT},
+            "value": 1000,
+        }
+    )

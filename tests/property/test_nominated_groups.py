@@ -1,0 +1,204 @@
+"""Whatever comes and goes: groups are named whole or not at all, hold nothing while they wait, and
+all of them run in the end.
+
+Random histories of gangs, Basic groups and single pods, with a kube-scheduler that is played: it
+tries what has no gate, takes the named node where it has room, and binds a gang whole or not at
+all. Pods run for a while and end. Leaders change, pods are deleted, and writes fail.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Final
+
+import pytest
+
+from dra_driver.kube.errors import Unavailable
+from dra_driver.kube.resources import POD_GROUPS, PODS, RESOURCE_CLAIMS
+from dra_driver.model.claims.claim import Object, all_results
+from dra_driver.model.names import DRIVER
+from tests.seed import Sample, told
+from tests.unit.controller.nominate.test_group_nominator import REFUSED, Cluster, asking
+from tests.unit.controller.test_pod_groups import OURS, group
+from tests.unit.controller.world import pod
+
+HISTORIES: Final = Sample(always=20, of_the_day=20, soak=100_000)
+_ARRIVALS: Final = 8
+_STEPS: Final = 400
+_STEP: Final = 5.0  # seconds
+
+
+class History:
+    """All that happens is drawn from the seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._chance = random.Random(seed)
+        self._cards = {name: self._chance.randint(1, 4) for name in "abcd"[: seed % 4 + 1]}
+        self.world = Cluster(self._cards)
+        self._quorum: dict[str, int] = {}
+        self._pods = 0
+        self._terms = 1
+        self._left = _ARRIVALS
+        self._ends: dict[str, float] = {}  # of pods that run
+        self._ended: set[str] = set()  # groups of which a member has ended
+
+    def play(self) -> None:
+        for _ in range(_STEPS):
+            if self._left and self._chance.random() < 0.5:
+                self._left -= 1
+                self._arrive()
+            self._disturb()
+            self.world.run_until_idle()
+            self._check()
+            self._schedule()
+            self._end_some()
+            self.world.after(_STEP)
+            self._check()
+            if not self._left and not self._waiting():
+                return
+        raise AssertionError(f"they wait for ever: {self._waiting()}")
+
+    def _arrive(self) -> None:
+        """A gang or a Basic group that fits on the empty nodes, or a pod alone."""
+        name = f"g{len(self._quorum)}"
+        if self._chance.random() < 0.3:
+            self._join("", 1)
+            return
+        size = self._chance.randint(1, min(4, sum(self._cards.values())))
+        quorum = self._chance.choice([0, size, self._chance.randint(1, size)])
+        self._quorum[name] = quorum
+        self.world.put(POD_GROUPS, group(name, quorum))
+        for _ in range(size):
+            self._join(name, 1)
+            if self._chance.random() < 0.3:
+                self.world.run_until_idle()
+
+    def _join(self, of: str, cards: int) -> None:
+        self._pods += 1
+        name = f"p{self._pods:03}"
+        self.world.put(RESOURCE_CLAIMS, asking(f"c-{name}", cards))
+        spec: Object = {"schedulingGroup": {"podGroupName": of}} if of else {}
+        self.world.put(PODS, pod(name, f"c-{name}", schedulingGates=[OURS], **spec))
+
+    def _disturb(self) -> None:
+        chance = self._chance.random()
+        waiting = self._waiting()
+        if chance < 0.05:
+            self._terms += 1
+            self.world.fence.close()
+            self.world.worker.run_once(0)
+            self.world.lead(str(self._terms))
+        elif chance < 0.15:
+            self.world.api.write_errors = [Unavailable("away")] * self._chance.randint(1, 3)
+        elif chance < 0.2 and waiting:
+            lost = self._chance.choice(waiting)
+            of = _group(self._pod(lost))
+            self.world.end(lost)
+            if of:
+                self._join(of, 1)
+
+    def _check(self) -> None:
+        """No group that kube-scheduler would try has too few names; none with a gate keeps any
+        once the controller is idle."""
+        for name, quorum in self._quorum.items():
+            members = [each for each in self._all() if _group(each) == name]
+            waiting = [each for each in members if not each["spec"].get("nodeName")]
+            gated = [each for each in waiting if each["spec"].get("schedulingGates")]
+            judged = [each for each in waiting if each["status"].get("conditions")]
+            named = [each for each in waiting if each["status"].get("nominatedNodeName")]
+            bound = len(members) - len(waiting)
+            if waiting and not gated and not judged:
+                assert len(named) >= max(quorum, 1) - bound, (name, waiting)
+            assert bound == 0 or bound >= quorum or name in self._ended
+
+    def _schedule(self) -> None:
+        """kube-scheduler tries all that it may try, in any order."""
+        groups: dict[str, list[Object]] = {}
+        for each in self._all():
+            if not each["spec"].get("nodeName"):
+                groups.setdefault(_group(each) or each["metadata"]["name"], []).append(each)
+        for name in self._chance.sample(sorted(groups), len(groups)):
+            members = groups[name]
+            if not any(each["spec"].get("schedulingGates") for each in members):
+                self._attempt(members, self._quorum.get(name, 1))
+
+    def _attempt(self, members: list[Object], quorum: int) -> None:
+        free, places = self._free(), dict[str, tuple[str, str]]()
+        for each in members:
+            named = each["status"].get("nominatedNodeName") or ""
+            choice = sorted(free, key=lambda node: (node != named, -len(free[node]), node))
+            node = next((node for node in choice if free[node]), None)
+            if node is not None:
+                places[each["metadata"]["name"]] = node, free[node].pop(0)
+        of = _group(members[0])
+        bound = sum(
+            1 for each in self._all() if of and _group(each) == of and each["spec"].get("nodeName")
+        )
+        is_whole = bool(places) and len(places) + bound >= quorum
+        for each in members:
+            name = each["metadata"]["name"]
+            if is_whole and name in places:
+                self._bind(name, *places[name])
+            else:
+                gone = {"nominatedNodeName": None} if name in places else {}
+                self.world.change(name, conditions=[REFUSED], **gone)
+
+    def _bind(self, name: str, node: str, device: str) -> None:
+        found = self.world.claim(f"c-{name}")
+        result = {"request": "gcu", "driver": DRIVER, "pool": f"{DRIVER}/{node}", "device": device}
+        user = {"resource": "pods", "name": name, "uid": f"uid-{name}"}
+        status = {"allocation": {"devices": {"results": [result]}}, "reservedFor": [user]}
+        self.world.put(RESOURCE_CLAIMS, found | {"status": status})
+        pod = self._pod(name)
+        self.world.put(PODS, pod | {"spec": pod["spec"] | {"nodeName": node}})
+        self._ends[name] = self.world.time + self._chance.uniform(10, 120)
+
+    def _end_some(self) -> None:
+        for name in [each for each, at in self._ends.items() if at <= self.world.time]:
+            del self._ends[name]
+            if of := _group(self._pod(name)):
+                self._ended.add(of)
+                if self._quorum[of] > 1:  # else kube-scheduler would bind no other one any more
+                    self._quorum[of] = 1
+                    self.world.put(POD_GROUPS, group(of, 1))
+            self.world.end(name)
+
+    def _free(self) -> dict[str, list[str]]:
+        """By node, the devices that no claim has."""
+        held = Counter(
+            (each.pool, each.device)
+            for found in self.world.api.store.of_kind(RESOURCE_CLAIMS)
+            for each in all_results(found)
+        )
+        assert not held or max(held.values()) == 1
+        devices = {
+            name: [f"whole-0000-{bus:02x}-00-0" for bus in range(n)]
+            for name, n in self._cards.items()
+        }
+        return {
+            name: [each for each in found if (f"{DRIVER}/{name}", each) not in held]
+            for name, found in devices.items()
+        }
+
+    def _all(self) -> list[Object]:
+        return list(self.world.api.store.of_kind(PODS))
+
+    def _pod(self, name: str) -> Object:
+        return self.world.api.live[PODS, name]
+
+    def _waiting(self) -> list[str]:
+        return [
+            each["metadata"]["name"] for each in self._all() if not each["spec"].get("nodeName")
+        ]
+
+
+def _group(found: Object) -> str:
+    return str((found["spec"].get("schedulingGroup") or {}).get("podGroupName") or "")
+
+
+@pytest.mark.parametrize("seeds", HISTORIES.blocks(10), ids=str)
+def test_all_groups_run_in_the_end(seeds: range) -> None:
+    for seed in seeds:
+        with told(seed):
+            History(seed).play()
