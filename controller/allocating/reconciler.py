@@ -18,6 +18,7 @@ from controller.cache.cache import Changed
 from controller.cache.claims import allocated_by_us
 from controller.cache.keys import Key, Subject, uid_of
 from controller.cache.pod_groups import Member
+from controller.placer.candidates import Candidates
 from controller.placer.outcome import Placed, Unplaced
 from controller.placer.placer import Placer
 from controller.placer.pod_claims import PodClaims
@@ -246,7 +247,7 @@ class Reconciler:
         in_backoff = self._clocks.backoff.nodes_in_backoff(uid_of(asked.pod), self._context.clock())
         excluded = dict.fromkeys(in_backoff, "refused by the scheduler lately")
         excluded |= self._line.reserved_against(asked.pod)
-        return self._placer.place(asked, excluded, last=later.sets)
+        return self._placer.place(asked, Candidates(excluded, last=later.sets))
 
     def _gives_back(self, asked: PodClaims) -> bool:
         """Whether the pod, for which there is no room, has an allocated claim that is released. It

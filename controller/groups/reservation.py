@@ -17,7 +17,8 @@ from controller.allocator.state import State
 from controller.filter.node_filter import NodeFilter
 from controller.groups.request import GroupPlaced, GroupRequest
 from controller.groups.search import MOST_MEMBERS, GroupSearch
-from controller.placer.placer import EVERY_NODE, Placer
+from controller.placer.candidates import EVERY_NODE
+from controller.placer.placer import Placer
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.claims.packing import Packing
 from dra_driver.selector.allowance import AllowanceSpent

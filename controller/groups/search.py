@@ -28,8 +28,9 @@ from controller.groups.request import (
     shortage,
 )
 from controller.groups.trial import GroupCluster, Trial
+from controller.placer.candidates import EVERY_NODE
 from controller.placer.outcome import Placed, Unplaced
-from controller.placer.placer import EVERY_NODE, Placer
+from controller.placer.placer import Placer
 from controller.placer.pod_claims import PodClaims
 from controller.queue.queueing_hints import PodClass
 from dra_driver.model.claims.packing import Packing

@@ -8,6 +8,7 @@ from controller.allocator.nodes.node_set import NodeSet
 from controller.allocator.state import State
 from controller.cache.keys import uid_of
 from controller.groups.request import Placement, with_claims
+from controller.placer.candidates import Candidates
 from controller.placer.outcome import Placed, Unplaced
 from controller.placer.placer import Placer
 from controller.placer.pod_claims import PodClaims
@@ -47,10 +48,8 @@ class Trial:
     ) -> Placed | Unplaced:
         """Where the member fits beside those that are placed. Nothing is counted. Raises
         AllowanceSpent."""
-        found = with_claims(asked, self._allocated)
-        return self._placer.place(
-            found, last=last, within=within, packing=packing, may_preempt=False
-        )
+        candidates = Candidates(within=within, last=last, packing=packing, may_preempt=False)
+        return self._placer.place(with_claims(asked, self._allocated), candidates)
 
     def put(self, asked: PodClaims, placed: Placed) -> None:
         """Count the member as placed so."""

@@ -24,6 +24,7 @@ from controller.nominate.limits_claim import claims_of
 from controller.nominate.metrics import NominationMetrics
 from controller.nominate.named_pods import NamedPods
 from controller.nominate.nominations import Nominations, is_judged
+from controller.placer.candidates import Candidates
 from controller.placer.outcome import Placed, Unplaced
 from controller.placer.placer import Placer
 from controller.placer.pod_claims import PodClaims
@@ -298,7 +299,7 @@ class Nominator:
         known = self._reader.with_volumes(asked)
         if known is None:
             return
-        outcome = self._placer.place(known, self._line.reserved_against(pod))
+        outcome = self._placer.place(known, Candidates(self._line.reserved_against(pod)))
         if isinstance(outcome, Unplaced):
             self._keep_waiting(known, outcome)
         elif is_gated and outcome.preempts:

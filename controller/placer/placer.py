@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import or_
-from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Protocol
 
 from controller.allocator.allocate import NO_PEERS, Allocation, FitError, allocate, feasible, rank
 from controller.allocator.claim_request import ClaimRequest, parse_claim
@@ -26,14 +25,12 @@ from controller.filter.usage import (
     check_scheduler,
     check_written,
 )
+from controller.placer.candidates import ALL, Candidates
 from controller.placer.outcome import Placed, Unplaced
 from controller.placer.pod_claims import PodClaims
 from dra_driver.model.claims.claim import Object, allocation
 from dra_driver.model.claims.packing import Packing
 from dra_driver.model.errors import InvalidValue, Refused
-
-_NONE: Final[Mapping[str, str]] = MappingProxyType({})
-EVERY_NODE: Final[NodeSet] = -1
 
 
 class Cluster(Protocol):
@@ -98,34 +95,22 @@ class Placer:
         check_written(asked.wanted)
         return self._with_others(asked, owners.values())
 
-    def place(
-        self,
-        asked: PodClaims,
-        excluded: Mapping[str, str] = _NONE,
-        *,
-        last: Sequence[NodeSet] = (),
-        within: NodeSet = EVERY_NODE,
-        packing: Packing | None = None,
-        with_unfit: bool = False,
-        may_preempt: bool = True,
-    ) -> Placed | Unplaced:
-        """Devices for all claims that are wanted, on one node. The nominated node comes first, and
-        nodes where other pods must be preempted come after all others, if that `may_preempt`.
-        `excluded` nodes are not tried, each with the reason for people. Nodes of the sets in `last`
-        are tried if no other node has devices: those of a later set after those of an earlier one.
-        Only nodes of `within` are tried. `packing` sorts nodes in place of the policy, where the
-        claims say nothing. Nodes that kube-scheduler is expected to refuse are tried at last, and
-        only `with_unfit`. Raises AllowanceSpent."""
-        found = self._nodes.feasible_nodes(asked.pod, asked.selectors, excluded)
-        if with_unfit:
+    def place(self, asked: PodClaims, candidates: Candidates = ALL) -> Placed | Unplaced:
+        """Devices for all claims that are wanted, on one node. The nominated node comes first.
+        Raises AllowanceSpent."""
+        found = self._nodes.feasible_nodes(asked.pod, asked.selectors, candidates.excluded)
+        if candidates.with_unfit:
             found = found.with_unfit()
-        among = within if may_preempt else within & ~found.preempting
+        among = candidates.within
+        if not candidates.may_preempt:
+            among &= ~found.preempting
         nodes = replace(found, feasible=found.feasible & among, nominated=found.nominated & among)
         wanted = asked.together
-        decision = self._allocate(asked, wanted, *_in_order(nodes, last), packing=packing)
+        parts, packing = _in_order(nodes, candidates.last), candidates.packing
+        decision = self._allocate(asked, wanted, parts, packing)
         if isinstance(decision, FitError) and decision.unknown:
             # What other drivers have there is not known: the node is named by ours alone.
-            alone = self._allocate(asked, asked.wanted, decision.unknown)
+            alone = self._allocate(asked, asked.wanted, [decision.unknown], packing)
             if isinstance(alone, Allocation):
                 decision, wanted = alone, asked.wanted
         if isinstance(decision, FitError):
@@ -147,12 +132,12 @@ class Placer:
     def serving(self, asked: PodClaims) -> NodeSet:
         """The nodes on which the pod may run, and that each have devices for all claims that are
         wanted. Raises AllowanceSpent."""
-        nodes = self._nodes.feasible_nodes(asked.pod, asked.selectors, _NONE).feasible
+        nodes = self._nodes.feasible_nodes(asked.pod, asked.selectors, {}).feasible
         return feasible(self._cluster.state(), asked.together, nodes, policy=self._policy)
 
     def rank(self, asked: PodClaims) -> list[str]:
         """The same nodes, the best first. Raises AllowanceSpent."""
-        nodes = self._nodes.feasible_nodes(asked.pod, asked.selectors, _NONE).feasible
+        nodes = self._nodes.feasible_nodes(asked.pod, asked.selectors, {}).feasible
         state, peers = self._cluster.state(), self._peers(asked)
         return rank(state, asked.together, nodes, policy=self._policy, peers=peers)
 
@@ -202,21 +187,16 @@ class Placer:
         self,
         asked: PodClaims,
         wanted: Sequence[ClaimRequest],
-        *parts: NodeSet,
-        packing: Packing | None = None,
+        parts: Sequence[NodeSet],
+        packing: Packing | None,
     ) -> Allocation | FitError:
         """On one of the nodes of the first part that serves what is wanted; an empty one is passed
-        by, if it is not the last."""
+        by, if it is not the last. `packing` is as in `Candidates`."""
         peers = self._peers(asked)
         policy = self._policy if packing is None else replace(self._policy, nodes=packing)
         for part in [*filter(None, parts[:-1]), parts[-1]]:
-            decision = allocate(
-                self._cluster.state(),
-                wanted,
-                part,
-                policy=policy,
-                peers=peers,
-            )
+            state = self._cluster.state()
+            decision = allocate(state, wanted, part, policy=policy, peers=peers)
             if isinstance(decision, Allocation):
                 break
         return decision

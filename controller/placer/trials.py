@@ -3,29 +3,25 @@ that."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
 
 from controller import metric_specs as specs
-from controller.allocator.nodes.node_set import NodeSet
 from controller.cache import pods
 from controller.cache.keys import uid_of
+from controller.placer.candidates import ALL, Candidates
 from controller.placer.outcome import Placed, Unplaced
-from controller.placer.placer import EVERY_NODE, Placer
+from controller.placer.placer import Placer
 from controller.placer.pod_claims import PodClaims
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.claims.packing import Packing
 
 FIRST: Final = 60.0
 """Seconds that a pod has been expected to be refused everywhere when the best node is tried."""
 AGAIN: Final = 300.0
 """Seconds until the next one is."""
-
-_NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -48,31 +44,13 @@ class TrialPlacer(Placer):
         self._tried = specs.PREDICTIONS_TRIED.register(registry)
         self._trials: dict[str, _Trial] = {}  # by UID of the pod
 
-    def place(
-        self,
-        asked: PodClaims,
-        excluded: Mapping[str, str] = _NONE,
-        *,
-        last: Sequence[NodeSet] = (),
-        within: NodeSet = EVERY_NODE,
-        packing: Packing | None = None,
-        with_unfit: bool = False,
-        may_preempt: bool = True,
-    ) -> Placed | Unplaced:
+    def place(self, asked: PodClaims, candidates: Candidates = ALL) -> Placed | Unplaced:
         """As `Placer.place`; `with_unfit` is chosen when a trial is due. Members of a group, for
         which nobody is preempted, are not put to the test: the others would fail with one."""
-        if not may_preempt:
-            return super().place(
-                asked,
-                excluded,
-                last=last,
-                within=within,
-                packing=packing,
-                with_unfit=with_unfit,
-                may_preempt=False,
-            )
+        outcome = super().place(asked, candidates)
+        if not candidates.may_preempt:
+            return outcome
         uid, now = uid_of(asked.pod), self._clock()
-        outcome = super().place(asked, excluded, last=last, with_unfit=with_unfit)
         trial = self._trials.get(uid)
         if trial is not None and trial.node:  # it was refused, or it would have been bound
             self._count(trial, right=True)
@@ -84,7 +62,7 @@ class TrialPlacer(Placer):
         if now < trial.at:
             return outcome
         trial.at = now + AGAIN
-        tried = super().place(asked, excluded, last=last, with_unfit=True)
+        tried = super().place(asked, replace(candidates, with_unfit=True))
         if isinstance(tried, Placed):
             trial.node = tried.node
             return tried

@@ -14,6 +14,7 @@ from controller.allocator.packing.policy import BINPACK, Policy, SchedulerPolicy
 from controller.cache.cache import ClusterCache
 from controller.filter.node_filter import FeasibleNodes, NodeFilter
 from controller.filter.predictions import Predictions
+from controller.placer.candidates import Candidates
 from controller.placer.outcome import Placed, Unplaced
 from controller.placer.placer import Placer
 from dra_driver.config.device_config import API_VERSION, KIND
@@ -90,7 +91,7 @@ class Cluster:
     ) -> Placed | Unplaced:
         placer = self.placer(policy)
         asked = placer.read(user, {each["metadata"]["name"]: each for each in claims})
-        return placer.place(asked, **given)
+        return placer.place(asked, Candidates(**given))
 
 
 def chosen(outcome: Placed | Unplaced) -> str:
