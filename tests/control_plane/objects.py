@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from dra_driver.kube.resources import Resource
 from dra_driver.model.claims.claim import Object, results
@@ -110,8 +110,12 @@ def with_cpu(made: Object, cpu: str) -> Object:
     return made
 
 
+IGNORES_PORTS: Final = "--unconsidered-plugins=NodePorts"
+"""Of a controller for which only kube-scheduler knows where a port is free."""
+
+
 def with_port(made: Object) -> Object:
-    """The pod, with a port of its node: only kube-scheduler knows where that is free."""
+    """The pod, with a port of its node."""
     made["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 80}]
     return made
 

@@ -8,10 +8,18 @@ from dra_driver.kube.client import Client
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import allocation, reserved_for, results
 from dra_driver.model.names import FINALIZER
-from tests.control_plane.conftest import Eyes
+from tests.control_plane.conftest import Eyes, Start
 from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.machines import Machines
-from tests.control_plane.objects import TEMPLATES, claim, pod_with, template, whole, with_port
+from tests.control_plane.objects import (
+    IGNORES_PORTS,
+    TEMPLATES,
+    claim,
+    pod_with,
+    template,
+    whole,
+    with_port,
+)
 
 pytestmark = pytest.mark.control_plane
 
@@ -44,9 +52,10 @@ def test_a_claim_of_a_template_and_its_end(
 
 
 def test_a_node_that_the_scheduler_refuses_is_left_for_another(
-    api: Client, namespace: str, machines: Machines, eyes: Eyes, controller: ControllerProcess
+    api: Client, namespace: str, machines: Machines, eyes: Eyes, start_controller: Start
 ) -> None:
     """What only the scheduler knows: the pod's port is taken on the node that packs best."""
+    start_controller(IGNORES_PORTS).wait_for_log("leads")
     small = machines.add([whole(0)])
     large = machines.add([whole(0), whole(1)])
     api.create(PODS, with_port(pod_with("taker", namespace, nodeName=small)))

@@ -17,16 +17,17 @@ from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane import components
 from tests.control_plane.conftest import Scene
 from tests.control_plane.controller_process import ControllerProcess
-from tests.control_plane.objects import claim, node_of, pod_with, whole, with_port
+from tests.control_plane.objects import IGNORES_PORTS, claim, node_of, pod_with, whole, with_port
 
 pytestmark = pytest.mark.control_plane
 
 Start = Callable[..., ControllerProcess]
 
 
-def test_claims_of_one_pod_go_together(scene: Scene, controller: ControllerProcess) -> None:
+def test_claims_of_one_pod_go_together(scene: Scene, start_controller: Start) -> None:
     """Whichever kube-scheduler gives up by itself: neither is allocated anew before both were
     released."""
+    start_controller(IGNORES_PORTS).wait_for_log("begins")
     small = scene.machines.add([whole(0), whole(1)])
     scene.api.create(PODS, with_port(pod_with("taker", scene.namespace, nodeName=small)))
     large = scene.machines.add([whole(bus) for bus in range(3)])
@@ -54,7 +55,8 @@ def where_it_was(scene: Scene, since: str) -> list[str | None]:
     return seen
 
 
-def test_an_allocation_never_moves_in_one_step(scene: Scene, controller: ControllerProcess) -> None:
+def test_an_allocation_never_moves_in_one_step(scene: Scene, start_controller: Start) -> None:
+    start_controller(IGNORES_PORTS).wait_for_log("begins")
     nodes = scene.machines.add_many(3, [whole(0)])
     listed = scene.api.list(RESOURCE_CLAIMS, namespace=scene.namespace)
     scene.api.create(RESOURCE_CLAIMS, claim("one", scene.namespace))

@@ -17,7 +17,15 @@ from dra_driver.model.claims.claim import reserved_for
 from tests.cluster.waiting import wait_until
 from tests.control_plane.conftest import Scene, Start
 from tests.control_plane.held_requests import held_scheduler
-from tests.control_plane.objects import TEMPLATES, node_of, pod_with, template, whole, with_port
+from tests.control_plane.objects import (
+    IGNORES_PORTS,
+    TEMPLATES,
+    node_of,
+    pod_with,
+    template,
+    whole,
+    with_port,
+)
 
 pytestmark = pytest.mark.control_plane
 
@@ -33,7 +41,7 @@ def nodes(scene: Scene, start_controller: Start, tmp_path: Path) -> Iterator[tup
     first = scene.machines.add([whole(0)])
     second = scene.machines.add([whole(0), whole(1)])
     start_controller(
-        f"--quiet-time={QUIET}", "--node-retry=600", "--node-retry-longest=600"
+        f"--quiet-time={QUIET}", "--node-retry=600", "--node-retry-longest=600", IGNORES_PORTS
     ).wait_for_log("begins")
     scene.api.create(TEMPLATES, template("card", scene.namespace))
     late = {RESOURCE_CLAIMS.path(): LATE}

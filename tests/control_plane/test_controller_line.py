@@ -10,7 +10,7 @@ from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import allocation
 from tests.control_plane.conftest import Scene
 from tests.control_plane.controller_process import ControllerProcess
-from tests.control_plane.objects import claim, pod_with, whole, with_port
+from tests.control_plane.objects import IGNORES_PORTS, claim, pod_with, whole, with_port
 
 pytestmark = pytest.mark.control_plane
 
@@ -18,7 +18,7 @@ Start = Callable[..., ControllerProcess]
 
 
 def test_a_pod_is_told_when_the_last_node_has_failed(scene: Scene, start_controller: Start) -> None:
-    start_controller("--node-retry=600").wait_for_log("begins")
+    start_controller("--node-retry=600", IGNORES_PORTS).wait_for_log("begins")
     nodes = scene.machines.add_many(3, [whole(0)])
     for number, node in enumerate(nodes):
         taker = pod_with(f"taker-{number}", scene.namespace, nodeName=node)

@@ -31,7 +31,7 @@ from tests.control_plane.nominating import (
     start,
     verdicts,
 )
-from tests.control_plane.objects import claim, pod_with
+from tests.control_plane.objects import IGNORES_PORTS, claim, pod_with
 
 pytestmark = pytest.mark.control_plane
 
@@ -149,7 +149,7 @@ def test_pods_that_may_not_preempt_give_their_name_back(
 ) -> None:
     """kube-scheduler leaves the field of such a pod as it is. The controller does not consider
     ports here."""
-    start_controller(*NAMES_NODES, "--unconsidered-plugins=NodePorts").wait_for_log("begins")
+    start_controller(*NAMES_NODES, IGNORES_PORTS).wait_for_log("begins")
     machines(scene, 1, 0, 1)
     port = [{"name": "main", "image": "x", "ports": [{"containerPort": 80, "hostPort": 80}]}]
     for name in ("one", "two"):
