@@ -178,7 +178,8 @@ def _later(answer: HTTPResponse, seconds: float) -> Iterator[bytes]:
         while block:
             try:
                 block = answer.read1(_BLOCK)
-            except (OSError, HTTPException, ValueError):  # the proxy ends
+            # The proxy ends, or kube-scheduler has ended: a closed answer has no file to read.
+            except (OSError, HTTPException, ValueError, AttributeError):
                 block = b""
             blocks.put((time.monotonic() + seconds, block))
 
