@@ -11,6 +11,7 @@ from controller.allocating.commands import FenceClaim, WriteAllocation
 from controller.cache import pods
 from controller.cache.claims import allocated_by_us
 from controller.cache.keys import Key, uid_of
+from controller.cache.pod_terms import sequence_of
 from controller.placer.outcome import Placed
 from controller.reconcile.context import Context
 from controller.write.commands import Answer, Command
@@ -45,6 +46,7 @@ class AllocationCommitter:
         context.dispatcher.dispatch(
             WriteAllocation(
                 key=pods.key_of(pod),
+                sequence=sequence_of(pod),
                 claims=tuple(claims),
                 pod=pod,
                 read_pod=was_released,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from controller.cache import pods
 from controller.cache.label_selector import LabelSelector
 from controller.cache.nodes import HOSTNAME, labels_of
 from dra_driver.model.claims.claim import ReadOnlyObject
@@ -96,10 +97,13 @@ def spread_constraints(pod: Mapping[str, Any]) -> tuple[SpreadConstraint, ...]:
     )
 
 
-def looks_beyond_its_node(pod: Mapping[str, Any]) -> bool:
-    """Whether it depends on pods of other nodes where the pod may be."""
-    return bool(
+def sequence_of(pod: Mapping[str, Any]) -> str:
+    """The workload of a pod that depends on pods of other nodes than its own, else empty: of other
+    nodes than the one that it looks at, kube-scheduler counts bound pods alone, so the replicas
+    before this one must come to it first (`controller.write.commands.Command.sequence`)."""
+    depends = (
         spread_constraints(pod)
         or affinity_terms(pod, "podAffinity")
         or any(each.topology_key != HOSTNAME for each in affinity_terms(pod, "podAntiAffinity"))
     )
+    return pods.workload(pod) or "" if depends else ""

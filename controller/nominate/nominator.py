@@ -10,7 +10,7 @@ from controller.allocator.ownership import MixesDrivers
 from controller.cache import nodes as node_views
 from controller.cache import pods
 from controller.cache.keys import Key
-from controller.cache.pod_terms import looks_beyond_its_node
+from controller.cache.pod_terms import sequence_of
 from controller.filter.node_filter import NodeFilter
 from controller.groups.reservation import GroupReserver
 from controller.nominate.arrivals import Arrivals
@@ -310,15 +310,12 @@ class Nominator:
             self.remove_waiting(key)  # devices are free: kube-scheduler lacks something else
 
     def _name(self, pod: Object, placed: Placed) -> None:
-        """Of other nodes than the one that it looks at, kube-scheduler counts bound pods alone: the
-        replicas before this one must come to it first."""
         self.remove_waiting(pods.key_of(pod))
         self._count_as_named(pod, placed)
-        sequence = pods.workload(pod) if looks_beyond_its_node(pod) else None
         self._context.dispatcher.dispatch(
             LiftGate(
                 key=pods.key_of(pod),
-                sequence=sequence or "",
+                sequence=sequence_of(pod),
                 pod=pod,
                 node=placed.node,
                 hint=self._named.followed.hint,
