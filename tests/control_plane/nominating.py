@@ -101,6 +101,19 @@ def counts(controller: ControllerProcess, metric: str, label: str) -> dict[str, 
     return {key: float(value) for key, value in re.findall(line, text, re.MULTILINE)}
 
 
-def followed(controller: ControllerProcess) -> dict[str, float]:
-    """How many pods were bound where a node was named, by whether it was that node."""
-    return counts(controller, "nominated_pods_bound", "followed")
+def followed(controller: ControllerProcess, of: int) -> float:
+    """How many pods were bound to the node that was named for them, once it has counted so many
+    bound pods for which one was named, and no more."""
+
+    def counted() -> dict[str, float]:
+        return counts(controller, "nominated_pods_bound", "followed")
+
+    wait_until(
+        lambda: sum(counted().values()) >= of,
+        PATIENCE,
+        f"{of} names counted",
+        seen=lambda: str(counted()),
+    )
+    found = counted()
+    assert sum(found.values()) == of, found
+    return found["true"]

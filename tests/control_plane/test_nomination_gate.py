@@ -145,7 +145,7 @@ def test_while_its_certificate_has_expired(scene: Scene, webhook: GateWebhook) -
     webhook.wait_until_it_gates()
     assert has_gate(create(scene, "second"))
     bound(scene, "second")
-    wait_until(lambda: followed(controller)["true"] == 1.0, PATIENCE, "one followed name")
+    assert followed(controller, 1) == 1
 
 
 def test_while_nobody_leads(scene: Scene, webhook: GateWebhook, start_controller: Start) -> None:

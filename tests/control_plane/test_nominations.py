@@ -75,13 +75,7 @@ def test_replicas_that_keep_apart(
         scene.api.create(PODS, made)
     assert len(set(bound(scene, *names))) == 3
     assert [verdicts(scene, name) for name in names] == [["Scheduled"]] * 3
-    wait_until(
-        lambda: sum(followed(controller).values()) == len(names),
-        PATIENCE,
-        "all names counted",
-        seen=lambda: str(followed(controller)),
-    )
-    assert (followed(controller)["false"] == 0) is is_considered
+    assert (followed(controller, len(names)) == len(names)) is is_considered
 
 
 def test_of_a_resource_that_one_node_has(scene: Scene, controller: ControllerProcess) -> None:
@@ -92,12 +86,7 @@ def test_of_a_resource_that_one_node_has(scene: Scene, controller: ControllerPro
     scene.api.create(RESOURCE_CLAIMS, claim("pod", scene.namespace))
     scene.api.create(PODS, made)
     assert bound(scene, "pod") == [node]
-    wait_until(
-        lambda: followed(controller) == {"true": 1.0, "false": 0.0},
-        PATIENCE,
-        "a name that was followed",
-        seen=lambda: str(followed(controller)),
-    )
+    assert followed(controller, 1) == 1
 
 
 def test_a_pod_without_room_is_told_why_and_served_in_turn(

@@ -61,4 +61,4 @@ def test_an_example_is_bound_on_few_nodes(
     assert len(set(bound())) == nodes
     # Of equal racks kube-scheduler takes any, whatever is named.
     expected = {0.0, float(pods)} if "topology:" in example else {float(pods)}
-    assert followed(controller)["true"] in expected
+    assert followed(controller, pods) in expected
