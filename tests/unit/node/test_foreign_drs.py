@@ -64,6 +64,8 @@ def test_where_the_mode_is_not_told_a_listing_shows_who_divides_a_card(
     world: DrsWorld, agent: Agent
 ) -> None:
     """As while another card hangs: the summary is of all cards."""
+    assert world.reconcile(agent).foreign == {}
+    assert world.tool.calls == [], "the modes are known"
     world.cards.modes_told = False
     assert world.reconcile(agent).foreign == {}
     world.tool.set_card(ONE, instances=(FOREIGN,), virtualization="DRS")
