@@ -7,13 +7,12 @@ import threading
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
-from dra_driver.device_plugin.inventory import NodeDevices, NodeViewSource
+from dra_driver.device_plugin.inventory import NodeViewSource
 from dra_driver.device_plugin.node_annotations import node_annotations, node_cards, node_labels
 from dra_driver.kube.api import Api, PatchType
 from dra_driver.kube.resources import NODES
 from dra_driver.kubelet_api.device_plugin.record import Recorded
 from dra_driver.kubelet_api.errors import KubeletError
-from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.errors import GcuError
 from dra_driver.model.names import FIELD_MANAGER
 from dra_driver.util.background import Background, Wait
@@ -86,7 +85,7 @@ class NodeAnnotator(Background):
         view = self._view()
         if view.cards is None:
             return  # the cards have not been read
-        cards = node_cards(view, self._owners(view))
+        cards = node_cards(view, self._owners())
         wanted = {"annotations": node_annotations(view, cards), "labels": node_labels(cards)}
         now, kubelet = self._clock(), self._kubelet()
         known = wanted == self._written and kubelet == self._written_for
@@ -112,11 +111,7 @@ class NodeAnnotator(Background):
         self._written, self._written_at, self._written_for = wanted, now, kubelet
         self.problem = None
 
-    def _owners(self, view: NodeDevices) -> Collection[Recorded]:
-        if not any(
-            isinstance(each.owner, ContainerAllocation) for each in view.ledger.claims.values()
-        ):
-            return ()
+    def _owners(self) -> Collection[Recorded]:
         try:
             return self._recorded()
         except KubeletError as error:

@@ -26,7 +26,9 @@ def agent(world: DrsWorld) -> Agent:
 
 def test_a_foreign_instance_is_never_touched(world: DrsWorld, agent: Agent) -> None:
     world.tool.set_card(ONE, instances=(FOREIGN,), virtualization="DRS")
-    assert "no claim of this driver holds" in errors(agent, world.api.add(instance("a", 0, 1)))[0]
+    [refused] = errors(agent, world.api.add(instance("a", 0, 1)))
+    assert "no claim of this driver holds" in refused
+    assert "efsmi -i INDEX --drs --destroy-instance ID" in refused
     found = world.reconcile(agent).foreign
     assert found[CARDS[0]].taint == "gcu.enflame.com/foreign"
     assert "1g.6gb 5b0c4c7e" in found[CARDS[0]].text
