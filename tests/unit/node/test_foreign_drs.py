@@ -56,7 +56,9 @@ def test_a_foreign_instance_beside_ours(world: DrsWorld, agent: Agent) -> None:
 
 def test_drs_mode_of_somebody_else_is_told(world: DrsWorld, agent: Agent) -> None:
     world.tool.set_card(ONE, virtualization="DRS")
-    assert "switched DRS mode on" in world.reconcile(agent).foreign[CARDS[0]].text
+    found = world.reconcile(agent).foreign[CARDS[0]]
+    assert (found.taint, found.value) == ("gcu.enflame.com/foreign", "")
+    assert "switched DRS mode on" in found.text
     assert world.tool.changes() == []
     assert world.reconcile(agent, adopt=True).foreign == {}
     assert world.tool.card(ONE).virtualization == "Disable"
