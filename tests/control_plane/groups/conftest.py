@@ -16,16 +16,10 @@ from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
 from tests.control_plane.conftest import Scene
 from tests.control_plane.folder_fixtures import api, chart_values, controller_kubeconfig, driver
-from tests.control_plane.pod_groups import PodGroups
+from tests.control_plane.pod_groups import GATES, SERVED, PodGroups
 
 __all__ = ["api", "chart_values", "controller_kubeconfig", "driver"]  # fixtures
 
-GATES: Final = {
-    "GenericWorkload": True,
-    "DRAWorkloadResourceClaims": True,
-    "TopologyAwareWorkloadScheduling": True,
-}
-SERVED: Final = "--runtime-config=scheduling.k8s.io/v1beta1=true"
 URGENT: Final = "urgent"
 
 
