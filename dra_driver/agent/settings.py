@@ -125,6 +125,11 @@ class AgentSettings(Settings):
         description="Have the kubelet count the node's cards as enflame.com/gcu-count, "
         "with DRA and without.",
     )
+    node_labels: bool = Field(
+        default=False,
+        description="Label the Node with model, count and memory of its cards, and the version of "
+        "the kernel driver.",
+    )
     error_limit: int | None = Field(
         default=None,
         ge=0,

@@ -30,7 +30,7 @@ class Mode:
     flags: tuple[str, ...]
     clusters: str
     before_delete: str
-    after_delete: str = ""
+    after_delete: tuple[str, ...] = ()
 
 
 _CLAIMS: Final = (
@@ -40,6 +40,10 @@ _CLAIMS: Final = (
 _CARDS: Final = (
     "kubectl get nodes -o custom-columns="
     "'NODE:.metadata.name,CARDS:.metadata.annotations.gcu\\.enflame\\.com/cards'"
+)
+
+_ANNOTATIONS: Final = (
+    "gcu.enflame.com/cards- enflame.com/gcu-shared-capacity- enflame.com/gcu-drs-capacity-"
 )
 
 MODES: Final[Mapping[str, Mode]] = {
@@ -52,12 +56,16 @@ MODES: Final[Mapping[str, Mode]] = {
         ("--kube-version=1.34.0", _DRA, "--set=mode=dra"),
         "Kubernetes 1.34 and 1.35: pods get GCUs by ResourceClaims, with a webhook",
         _CLAIMS,
-        "kubectl delete resourceslices --field-selector=spec.driver=gcu.enflame.com",
+        ("kubectl delete resourceslices --field-selector=spec.driver=gcu.enflame.com",),
     ),
     "device-plugin": Mode(
         ("--kube-version=1.30.0", "--set=mode=device-plugin"),
         "Kubernetes 1.30 and newer without DRA: pods get GCUs by limits",
         _CARDS,
+        (
+            f"kubectl annotate nodes --all {_ANNOTATIONS}",
+            "kubectl label nodes --all enflame.com/gcushare-",
+        ),
     ),
 }
 """By the name of their folder."""
@@ -170,7 +178,10 @@ def _header(mode: Mode, certificates: Sequence[str]) -> str:
         "Remove: kubectl delete -f install.yaml",
     ]
     if mode.after_delete:
-        lines += ["Afterwards, as no kubelet deletes them:", f"  {mode.after_delete}"]
+        lines += [
+            "Afterwards, for what agents wrote:",
+            *(f"  {each}" for each in mode.after_delete),
+        ]
     if certificates:
         lines += ["", *certificates]
     return "".join(f"# {line}".rstrip() + "\n" for line in lines)
