@@ -96,7 +96,7 @@ def test_helm_installs_the_archive(node: Cluster, release: Path, tmp_path: Path)
     """With simulated GCUs, of which a pod gets one; `kubectl-gcu` of the release shows it."""
     chart = release / f"gcu-dra-driver-{VERSION}.tgz"
     chosen = (f"--set=image.repository={_REPOSITORY}", "--set=simulation.enabled=true")
-    wait = ("--wait", "--timeout=300s")
+    wait = ("--wait", "--timeout=300s", "--set=controller.logFile.enabled=true")
     node.helm("install", "gcu", str(chart), _SCOPE, "--create-namespace", *chosen, *wait)
     one_card = {"name": "gcu", "exactly": {"deviceClassName": CLASS_WHOLE}}
     user = pod("user", "default", resourceClaims=[{"name": "gcu", "resourceClaimName": "one"}])
@@ -109,6 +109,8 @@ def test_helm_installs_the_archive(node: Cluster, release: Path, tmp_path: Path)
     }
     node.apply(claim, user)
     wait_for_pods(node, "default", "user")
+    log = node.nodes[0].run(["cat", "/var/log/enflame/controller/gcu-dra-controller.log"])
+    assert f"gcu-dra-controller {VERSION}" in log
     command = [_PYTHON, "-I", str(release / "kubectl-gcu"), "inspect"]
     environment = {"HOME": str(tmp_path), "KUBECONFIG": str(node.kubeconfig)}
     shown = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
