@@ -97,7 +97,7 @@ class NodeMetadataWriter(Background):
 
 def apply_metadata(api: Api, node_name: str, wanted: NodeMetadata, field_manager: str) -> None:
     """Let the field manager own these annotations and labels, and no others: what it wrote before
-    is removed unless another client wrote it, too. Raises KubeError."""
+    is removed unless another client had written it before. Raises KubeError."""
     # Only the status, because the right to patch it does not allow to change the node's taints.
     api.patch(
         NODES,

@@ -91,10 +91,11 @@ def test_it_writes_nothing_else(agent: Client, node: str, changed: Object, words
 
 
 def test_an_uninstall_takes_back_what_agents_wrote(api: Client, agent: Client) -> None:
-    """What somebody else wrote, too, stays."""
+    """What somebody else had written before them stays."""
+    clear_nodes(api)
+    api.patch(NODES, OWN, {"metadata": {"labels": {LABEL_CARD_COUNT: "2"}}})
     NodeAnnotator(api, OWN, view=view, recorded=lambda: (), clock=lambda: 0.0).run_once()
     label(agent)
-    api.patch(NODES, OWN, {"metadata": {"labels": {LABEL_CARD_COUNT: "2"}}})
     before = metadata(api)
     assert ANNOTATION_CARDS in before["annotations"]
     clear_nodes(api)
