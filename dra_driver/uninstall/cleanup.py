@@ -66,8 +66,8 @@ def delete_hidden_slices(api: Api) -> None:
 
 
 def clear_nodes(api: Api) -> None:
-    """Remove the labels and annotations of the agents from all Nodes. What another client
-    had written before stays: the label ``enflame.com/gcushare`` of an administrator, for example. Raises
+    """Remove the labels and annotations of the agents from all Nodes. What another client had
+    written before stays: an administrator's label ``enflame.com/gcushare``, for example. Raises
     KubeError."""
     for node in api.list(NODES).items:
         metadata = node["metadata"]
