@@ -74,7 +74,7 @@ class NodeMetadataWriter(Background):
                 self._backoff.reset()
             except GcuError as error:
                 if self.problem != str(error):
-                    logger.warning("the Node cannot be annotated: %s", error)
+                    logger.warning("labels or annotations of the Node cannot be written: %s", error)
                 self.problem = str(error)
                 self._wait(self._backoff.next())
             self._woken.wait(_COMPARE_EVERY)
