@@ -51,7 +51,7 @@ def run(argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event) 
     settings = load(
         ControllerSettings, argv, environ, prog="gcu-dra-controller", description=_DESCRIPTION
     )
-    logs.configure(settings.log_level, settings.log_format)
+    logs.configure(settings.log_level, settings.log_format, settings.rotated_log)
     logger.info("gcu-dra-controller %s", VERSION)
     api = connect(
         settings.kubeconfig,

@@ -12,13 +12,13 @@ from controller.filter.predictions import PLUGINS
 from controller.leaderelection.leader import LONGEST
 from dra_driver.config.loader import Settings
 from dra_driver.model.claims.packing import Packing
-from dra_driver.telemetry.logs import LogFormat
+from dra_driver.telemetry.log_settings import LogSettings
 
 *_OTHERS, _LAST = [f"{packing.preferred} ({packing})" for packing in Packing]
 _POLICIES: Final = f"{', '.join(_OTHERS)}, or {_LAST}"
 
 
-class ControllerSettings(Settings):
+class ControllerSettings(Settings, LogSettings):
     """The settings of `gcu-dra-controller`."""
 
     mode: Literal["auto", "dra", "device-plugin"] = Field(
@@ -135,12 +135,6 @@ class ControllerSettings(Settings):
         "",
         description="Labels, as kubectl takes them, that give a node an agent; an event names them "
         "when no node has one. Without it the event refers to the affinity in the chart's values.",
-    )
-    log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="Least level that is logged."
-    )
-    log_format: LogFormat = Field(
-        "text", description="Lines for people, or JSON with the keys of Kubernetes."
     )
     http_port: int = Field(
         8080,

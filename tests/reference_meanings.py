@@ -108,6 +108,7 @@ TAINTS: Final = {
     ),
 }
 
+_WITH_LABELS: Final = "the agent, with `nodeLabels.enabled`"
 _GCUSHARE: Final = "as the vendor's gcushare writes it: "
 
 # What it is, on which object, who writes it, what it means.
@@ -160,6 +161,22 @@ ANNOTATIONS: Final = {
     names.ANNOTATION_ALLOCATOR: (
         *("annotation", "Lease", "the controller"),
         "which program allocates; absent: the controller. [which-allocator.md](which-allocator.md)",
+    ),
+    names.LABEL_CARD_COUNT: (
+        *("label", "Node", _WITH_LABELS),
+        "the number of the node's cards",
+    ),
+    names.LABEL_CARD_MEMORY: (
+        *("label", "Node", _WITH_LABELS),
+        "the memory of a card in MiB; of the smallest one, where they differ",
+    ),
+    names.LABEL_DRIVER_VERSION: (
+        *("label", "Node", _WITH_LABELS),
+        "the version of the vendor's kernel driver",
+    ),
+    names.LABEL_CARD_MODEL: (
+        *("label", "Node", f"{_WITH_LABELS}, or Node Feature Discovery"),
+        "goes on with a model of the node's cards: `gcu.enflame.com/model.S60=true`",
     ),
     f"{names.DRIVER}/issued": (
         *("annotation", "Secret", "helm"),
@@ -237,8 +254,8 @@ EXIT_CODES: Final = {
         1: "some have, and are listed; or the cluster cannot be read. helm refuses the uninstall",
         2: _WRONG,
     },
-    "gcu-dra-uninstall-slices": {
-        0: "no hidden ResourceSlice is left",
+    "gcu-dra-uninstall-cleanup": {
+        0: "no hidden ResourceSlice, and on no Node a label or annotation of an agent is left",
         1: "one could not be deleted, or the cluster cannot be read",
         2: _WRONG,
     },

@@ -13,7 +13,9 @@ from controller.allocator.device_request import DeviceRequest, Shortfall
 from controller.allocator.nodes.node_set import NodeCounter, NodeSet, numbers
 from controller.allocator.nodes.signature import CardFit, CardSignature, Feasibility
 from controller.allocator.state import SignatureIndex, State
+from dra_driver.config.device_config import ISOLATION_OF_MODE
 from dra_driver.model.claims.measures import CORES
+from dra_driver.model.mode import Mode
 from dra_driver.model.names import (
     ATTR_PROFILES,
     ATTR_TYPE,
@@ -179,6 +181,7 @@ def _about(
         return diagnosis.error or (
             f"{_plural(diagnosis.devices, 'device')}, none selected by DeviceClass "
             f"{exact.class_name} and the request; {_asked(exact)}{_profiles(state, exact, nodes)}"
+            f"{_offered(state, nodes)}"
         )
     parts = [f"{n} {word}" for word, n in sorted(diagnosis.words.items(), key=_by_count)]
     text = f"{_plural(selected, _noun(diagnosis.types))}: {', '.join(parts)}"
@@ -223,14 +226,31 @@ def _profiles(state: State, exact: ExactRequest, nodes: NodeSet) -> str:
     """What the sizes of instances could be: a limit's size is that of a profile."""
     if exact.class_name != CLASS_DRS:
         return ""
-    known = {
-        kind.text(ATTR_PROFILES)
+    words = " or ".join(sorted(_texts(state, nodes, ATTR_PROFILES)))
+    return f"; the profiles of cards are {words}" if words else ""
+
+
+def _offered(state: State, nodes: NodeSet) -> str:
+    """In which modes alone, where the rules of the cards leave out others: which isolation they
+    stand for is what a claim may have asked for."""
+    modes = [mode for mode in Mode if mode in _texts(state, nodes, ATTR_TYPE)]
+    if not modes or len(modes) == len(Mode):
+        return ""
+    words = (
+        f"{mode} (isolation {ISOLATION_OF_MODE[mode]})" if mode in ISOLATION_OF_MODE else mode
+        for mode in modes
+    )
+    return f"; these cards are offered as {' and '.join(words)} only"
+
+
+def _texts(state: State, nodes: NodeSet, attribute: str) -> set[str]:
+    """The values of an attribute of the devices on these nodes."""
+    return {
+        kind.text(attribute)
         for each, cards in state.fleet.count_cards(nodes).items()
         if cards
         for kind in each.kinds
-    }
-    words = " or ".join(sorted(known - {""}))
-    return f"; the profiles of cards are {words}" if words else ""
+    } - {""}
 
 
 def _why_not_free(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry
@@ -11,6 +12,7 @@ from dra_driver.agent import metric_specs as specs
 from dra_driver.agent.cards.card_config import CardConfigSource
 from dra_driver.agent.cards.foreign_plugin import ForeignPluginDetector
 from dra_driver.agent.cards.node_hardware import node_hardware
+from dra_driver.agent.cards.node_labels import NodeLabeller
 from dra_driver.agent.context import AgentContext
 from dra_driver.agent.device_plugin.frontend import DevicePluginFrontend
 from dra_driver.agent.dra.frontend import DraFrontend
@@ -37,7 +39,7 @@ from dra_driver.device_plugin.card_count import CardCount
 from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.kube.api import Api
 from dra_driver.kube.events import EventRecorder
-from dra_driver.kubelet_api.device_plugin.folders import Folders
+from dra_driver.kubelet_api.device_plugin.folders import Folders, socket_identity
 from dra_driver.kubelet_api.pod_resources import ContainerList, PodResources
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import DRIVER
@@ -164,14 +166,22 @@ class Agent:
             pod_uid=settings.pod_uid,
             effects=effects,
         )
+        folders = Folders.of(settings.kubelet_root)
+        self._labeller = NodeLabeller(
+            api,
+            settings.node_name,
+            cards=lambda: self._cards.latest,
+            kubelet=lambda: socket_identity(folders.kubelet),
+            clock=time.monotonic,
+        )
+        self._labels_node = settings.node_labels
         for follower in (self._dra, self._device_plugin, self._card_count):
             on_change.subscribe(follower.wake)
         on_cards.subscribe(on_change)
         on_cards.subscribe(self._dra.notify_health)
 
         # The threads that keep the node in order, and the start.
-        pod_resources = Folders.of(settings.kubelet_root).pod_resources
-        kubelet = PodResources(pod_resources, _KUBELET_START)
+        kubelet = PodResources(folders.pod_resources, _KUBELET_START)
         foreign_plugins = ForeignPluginDetector(kubelet)
         specs.FOREIGN_PODS.register(self.registry).set_function(lambda: foreign_plugins.pod_count)
         self._watcher = ServingModeWatcher(selector.choose, self._restart)
@@ -216,7 +226,7 @@ class Agent:
             watcher=self._watcher,
             reconcile_loop=self._reconcile_loop,
             registry=self.registry,
-            containers=ContainerList(PodResources(pod_resources, _KUBELET_SCRAPE)),
+            containers=ContainerList(PodResources(folders.pod_resources, _KUBELET_SCRAPE)),
             node_checks=NodeChecks(
                 api,
                 settings.node_name,
@@ -236,6 +246,8 @@ class Agent:
         self._recorder.start()
         self._startup.start()
         self._readiness.start()
+        if self._labels_node:
+            self._labeller.start()
 
     def stop(self, within: float = _STOP_WITHIN) -> None:
         """Stop serving, within so many seconds. Slices and prepared claims stay, as the cards
@@ -244,6 +256,7 @@ class Agent:
         self._readiness.stop(deadline.left())
         self._startup.stop(deadline.left())
         self._watcher.stop(deadline.left())
+        self._labeller.stop(deadline.left())
         self._dra.withdraw(deadline.left())
         self._device_plugin.withdraw(deadline.left())
         self._card_count.withdraw(deadline.left())
@@ -272,6 +285,7 @@ class Agent:
             "the start": self._startup.is_alive(),
             "the readiness reporter": self._readiness.is_alive(),
             "the writer of events": self._recorder.is_alive(),
+            "the writer of labels": self._labeller.is_alive() or not self._labels_node,
         }
         if self._startup.done.is_set():
             threads |= {

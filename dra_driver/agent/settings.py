@@ -12,15 +12,8 @@ from dra_driver.agent.slices.slices import SliceForm
 from dra_driver.config.loader import Settings
 from dra_driver.model.card import UNHEALTHY_VALUES
 from dra_driver.model.names import DRIVER
-from dra_driver.telemetry.log_file import LogFile
-from dra_driver.telemetry.logs import LogFormat
-
-
-def _absolute(path: Path) -> Path:
-    # The kubelet and the container runtime get these paths, and have other working directories.
-    if not path.is_absolute():
-        raise ValueError("must be an absolute path")
-    return path
+from dra_driver.telemetry.log_settings import LogSettings
+from dra_driver.util.paths import AbsolutePath
 
 
 def _reasons(text: str) -> str:
@@ -35,14 +28,11 @@ def _split(text: str) -> frozenset[str]:
     return frozenset(filter(None, (each.strip() for each in text.split(","))))
 
 
-AbsolutePath = Annotated[Path, AfterValidator(_absolute)]
-
-
 # A DNS subdomain (k8s.io/apimachinery, NameIsDNSSubdomain); it goes into selectors and paths.
 _NODE_NAME: Final = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 
 
-class AgentSettings(Settings):
+class AgentSettings(Settings, LogSettings):
     """Values only; `dra_driver.agent.agent` builds the parts with effects from them."""
 
     node_name: str = Field(
@@ -125,6 +115,11 @@ class AgentSettings(Settings):
         description="Have the kubelet count the node's cards as enflame.com/gcu-count, "
         "with DRA and without.",
     )
+    node_labels: bool = Field(
+        default=False,
+        description="Label the Node with model, count and memory of its cards, and the version of "
+        "the kernel driver.",
+    )
     error_limit: int | None = Field(
         default=None,
         ge=0,
@@ -151,24 +146,6 @@ class AgentSettings(Settings):
     probe_port: int = Field(
         default=8080, ge=0, le=65535, description="Port of /healthz, /readyz, /startz and /metrics."
     )
-    log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="The least severe lines to log."
-    )
-    log_format: LogFormat = Field(
-        default="text", description="Lines for people, or JSON with the keys of Kubernetes."
-    )
-    log_file: AbsolutePath | None = Field(
-        default=None, description="File that has the log once more; it is rotated."
-    )
-    log_file_mib: int = Field(
-        default=10, ge=1, le=1024, description="MiB at which the log file is rotated."
-    )
-    log_files: int = Field(
-        default=5,
-        ge=2,
-        le=100,
-        description="How many log files there are at most, the present one included.",
-    )
 
     @model_validator(mode="after")
     def _kube_scheduler_sees_slices(self) -> AgentSettings:
@@ -180,12 +157,6 @@ class AgentSettings(Settings):
     def evicting(self) -> frozenset[str]:
         """The reasons in `evict_on`."""
         return _split(self.evict_on)
-
-    @property
-    def rotated_log(self) -> LogFile | None:
-        """None if there is no log file."""
-        path = self.log_file
-        return None if path is None else LogFile(path, self.log_file_mib, self.log_files)
 
     @property
     def state_directory(self) -> Path:

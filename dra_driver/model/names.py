@@ -6,6 +6,7 @@ Names that another project owns cite it; the rest are ours and part of the publi
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import Final
 
 DRIVER: Final = "gcu.enflame.com"
@@ -63,6 +64,15 @@ ANNOTATION_SCHEDULER_VERSION: Final = f"{DRIVER}/scheduler-version"
 
 # On a ResourceSlice all of whose cards are of one model.
 LABEL_MODEL: Final = f"{DRIVER}/model"
+# On a Node (docs/adr/0047); the first one goes on with the name of a model.
+LABEL_CARD_MODEL: Final = f"{DRIVER}/model."
+LABEL_CARD_COUNT: Final = f"{DRIVER}/count"
+LABEL_CARD_MEMORY: Final = f"{DRIVER}/memory-mib"
+LABEL_DRIVER_VERSION: Final = f"{DRIVER}/driver-version"
+
+VALID_LABEL: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+"""What a label's value is that is not empty (k8s.io/apimachinery, labelValueFmt and
+LabelValueMaxLength), and the name after the slash of its key."""
 
 # The finalizer of an allocated claim, k8s.io/api/resource: with any other one kube-scheduler
 # never clears the allocation (seen on 1.36.3).
@@ -89,6 +99,7 @@ ANNOTATION_ASKED: Final = f"{DRIVER}/asked-limits"
 
 # As whom agents apply what they tell of a Node or a claim (server-side apply, `fieldManager`).
 FIELD_MANAGER: Final = "gcu-dra-agent"
+FIELD_MANAGER_LABELS: Final = "gcu-dra-agent-labels"
 
 # The vendor's names, which its users' manifests and other tools rely on (vendor manuals).
 VENDOR_PREFIX: Final = "enflame.com/"

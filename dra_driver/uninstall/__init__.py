@@ -1,1 +1,1 @@
-"""The check before an uninstall: whether claims or containers still have GCUs."""
+"""The check before an uninstall, whether claims or containers have GCUs; the cleanup after it."""

@@ -101,6 +101,16 @@ class Installation:
         """Whether kube-scheduler allocates."""
         return is_for_scheduler(self.state.pods, self.state.slices)
 
+    @property
+    def labels_nodes(self) -> bool:
+        """Whether agents label their Nodes, by their environment."""
+        return any(
+            (each["name"], each.get("value")) == ("GCU_NODE_LABELS", "true")
+            for pod in self.pods("agent")
+            for container in pod["spec"]["containers"]
+            for each in container.get("env") or ()
+        )
+
     def unready_nodes(self) -> frozenset[str]:
         """Nodes with agents, but without a ready one. What such agents write may be old, or
         missing."""

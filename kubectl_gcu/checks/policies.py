@@ -48,6 +48,8 @@ NEEDED: Final = {
     ServedBy.CLAIMS: (*_ALWAYS, "controller-claims", "controller-templates", "request-tolerations"),
     ServedBy.LIMITS: (*_ALWAYS, "agent-nodes", "controller-bindings", "one-kind"),
 }
+NODE_LABELS: Final = ("agent-nodes",)
+"""Where agents label their Nodes."""
 _BINDINGS: Final = {POLICIES: POLICY_BINDINGS, MUTATING_POLICIES: MUTATING_POLICY_BINDINGS}
 _CONTENT: Final = {"f:spec", "f:rules", "f:roleRef", "f:subjects"}
 
@@ -59,7 +61,8 @@ def policies(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:
     ways = {node.served_by for node in nodes}
     if known is not None and len(ways) == 1:
         names = {each["metadata"]["name"] for each in known}
-        needed = {f"{name}.{DRIVER}" for name in NEEDED[ways.pop()]}
+        expected = (*NEEDED[ways.pop()], *(NODE_LABELS if found.labels_nodes else ()))
+        needed = {f"{name}.{DRIVER}" for name in expected}
         for name in sorted(needed - names):
             yield POLICY_MISSING.finding(
                 f"ValidatingAdmissionPolicy {name}",

@@ -72,6 +72,9 @@ NEEDED: Final = {
     ),
 }
 
+NODE_LABELS: Final = _rights("", "nodes/status", "patch")
+"""What the agent needs besides where it labels its Node."""
+
 UNUSED_FOR_SCHEDULER: Final = (
     _rights(_DRA, "resourceclaims/status", "update")
     | _rights(_DRA, "resourceclaims/binding", "update")
@@ -103,6 +106,8 @@ def rights(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:
             needed = NEEDED[component, ways[0]]
             if component == "controller" and found.for_scheduler:
                 needed -= UNUSED_FOR_SCHEDULER
+            if component == "agent" and found.labels_nodes:
+                needed |= NODE_LABELS
             missing = [right for right in sorted(needed) if not _allows(granted, right)]
             if missing:
                 yield RIGHT_MISSING.finding(

@@ -47,6 +47,17 @@ def test_rights(
     assert others <= ({"resource.k8s.io"} if more or way is ServedBy.LIMITS else set())
 
 
+def test_what_labels_need(helm: Helm) -> None:
+    labels = {"nodeLabels": {"enabled": True}}
+    plain, found = helm.render(LEAST), helm.render(LEAST | labels)
+    name = ":agent"
+    more = granted(found.one("ClusterRole", name)) - granted(plain.one("ClusterRole", name))
+    assert more == rights.NODE_LABELS
+    kind = "ValidatingAdmissionPolicy"
+    names = [{each["metadata"]["name"] for each in way.of(kind)} for way in (plain, found)]
+    assert names[1] - names[0] == {f"{each}.gcu.enflame.com" for each in policies.NODE_LABELS}
+
+
 @pytest.mark.parametrize("nominates", [True, False])
 def test_rights_where_kube_scheduler_allocates(helm: Helm, nominates: bool) -> None:
     values = {

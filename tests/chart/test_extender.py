@@ -28,7 +28,7 @@ from tests.chart.helm import (
     fields,
     objects_of,
 )
-from tests.control_plane.issued import manifests
+from tests.control_plane.issued import PAGE, cert_manager_manifests
 
 OLD = "--kube-version=1.30.14"
 NEW = "--kube-version=1.36.3"
@@ -172,7 +172,9 @@ def test_certificates_of_somebody_else_are_taken_and_none_are_made(helm: Helm) -
 
 def test_the_page_asks_cert_manager_for_what_the_chart_serves(helm: Helm) -> None:
     certificates = {
-        each["metadata"]["name"]: each for each in manifests() if each["kind"] == "Certificate"
+        each["metadata"]["name"]: each
+        for each in cert_manager_manifests(PAGE)
+        if each["kind"] == "Certificate"
     }
     ours, theirs = certificates["gcu-extender"], certificates["gcu-extender-client"]
     namespace = ours["metadata"]["namespace"]

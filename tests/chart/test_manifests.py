@@ -7,9 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.chart.helm import Helm, Values, objects_of
+from tests.chart.helm import CHECKOUT, Helm, Values, objects_of
+from tests.control_plane.issued import cert_manager_manifests
 from tests.release.__main__ import main
-from tests.release.manifests import MODES, NAMESPACE, has_private_keys, render, write_all
+from tests.release.manifests import (
+    MODES,
+    NAMESPACE,
+    PUBLISHED,
+    has_private_keys,
+    render,
+    secrets_named,
+)
 
 WITH_KEYS = {"claims-before-1.36", "device-plugin"}
 OWN: Values = {
@@ -92,9 +100,23 @@ def test_with_certificates_of_ones_own_there_are_none(helm: Helm, tmp_path: Path
         assert "image: registry.example.com/gcu:" in text
 
 
-def test_what_is_published_has_no_keys(helm: Helm, tmp_path: Path) -> None:
-    files = list(write_all(helm.program, tmp_path, publish=True))
-    assert {each.parent.name for each in files} == MODES.keys() - WITH_KEYS
+@pytest.mark.parametrize("name", MODES)
+def test_what_is_published_names_secrets_that_the_pages_have_made(helm: Helm, name: str) -> None:
+    text = render(helm.program, MODES[name], flags=PUBLISHED)
+    named = secrets_named(objects_of(text))
+    assert not has_private_keys(text)
+    assert bool(named) is (name in WITH_KEYS)
+    made = {
+        each["spec"]["secretName"]
+        for page in ("gitops.md", "scheduler-extender.md")
+        for each in cert_manager_manifests(CHECKOUT / "docs/user" / page)
+        if each["kind"] == "Certificate"
+    }
+    # That of the extender's client is kube-scheduler's: no pod of the chart mounts it.
+    chosen = {flag.rpartition("=")[2] for flag in PUBLISHED if "Secret=" in flag}
+    assert named <= chosen <= made
+    head = text.partition("---\n")[0]
+    assert all(each in head for each in named)
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,7 @@ PROMISES: Final = (CHECKOUT / "docs/dev/promises.md").read_text(encoding="utf-8"
 REAL: Final[Values] = {}
 RUNTIME: Final[Values] = {"efsmi": {"runtimeClassName": "enflame"}}
 SIMULATED: Final[Values] = {"simulation": {"enabled": True}}
+LABELS: Final[Values] = {"nodeLabels": {"enabled": True}}
 LOG_FILE: Final[Values] = {"agent": {"logFile": {"enabled": True}}}
 DRA_ALONE: Final[Values] = {"mode": "dra", "legacyResources": {"enabled": False}}
 WITHOUT_DRA: Final[Values] = {"extender": {"schedulerImage": "kube-scheduler:v1.30.14"}}
@@ -199,7 +200,8 @@ def test_rights(rendered: Rendered, way: str) -> None:
     told = [
         (row["program"], frozenset(row["verbs"].split(", ")), row["on"])
         for row in table("program", "verbs", "on", "when")
-        if row["when"] in ("always", way, "allocator: controller" if way == "DRA" else way)
+        if {*row["when"].split("; ")}
+        & {"always", way, "allocator: controller" if way == "DRA" else way}
     ]
     assert len(set(told)) == len(told)
     assert set(told) == set(rights(rendered))
@@ -224,7 +226,7 @@ def test_no_rule_takes_everything(rendered: Rendered) -> None:
 
 
 @WAYS
-def test_every_account_is_bound_to_its_own_role_only(rendered: Rendered) -> None:
+def test_every_account_is_bound_to_its_own_role_only(rendered: Rendered, way: str) -> None:
     programs: dict[str, str] = {}
     for binding in rendered.of("ClusterRoleBinding") + rendered.of("RoleBinding"):
         [subject] = binding["subjects"]
@@ -233,13 +235,13 @@ def test_every_account_is_bound_to_its_own_role_only(rendered: Rendered) -> None
         assert role in {binding["metadata"]["name"], subject["name"]} | SCHEDULERS
         program = binding["metadata"]["labels"]["app.kubernetes.io/component"]
         assert programs.setdefault(subject["name"], program) == program
-    assert len(set(programs.values())) == len(programs) == 3
+    assert len(set(programs.values())) == len(programs) == (3 if way == "DRA" else 4)
 
 
 @WAYS
 def test_policies(rendered: Rendered, way: str) -> None:
     rows = table("policy", "when", "refuses")
-    told = {row["policy"] for row in rows if row["when"] in ("always", way)}
+    told = {row["policy"] for row in rows if {*row["when"].split("; ")} & {"always", way}}
     assert told == {each["metadata"]["name"] for each in rendered.of("ValidatingAdmissionPolicy")}
 
 
@@ -248,10 +250,15 @@ def test_policies(rendered: Rendered, way: str) -> None:
     [
         ("vendorRuntime.policy", {"vendorRuntime": {"policy": True}}),
         ("allocator: scheduler", SCHEDULER),
+        ("nodeLabels", LABELS),
     ],
 )
 def test_policies_that_a_value_adds(helm: Helm, when: str, values: Values) -> None:
-    listed = {row["policy"] for row in table("policy", "when", "refuses") if row["when"] == when}
+    listed = {
+        row["policy"]
+        for row in table("policy", "when", "refuses")
+        if when in row["when"].split("; ")
+    }
     names = [
         {each["metadata"]["name"] for each in helm.render(found).of("ValidatingAdmissionPolicy")}
         for found in ({}, values)
@@ -271,6 +278,16 @@ def test_rights_of_each_allocator(helm: Helm) -> None:
     default, changed = ({*rights(helm.render(values))} for values in ({}, SCHEDULER))
     assert changed - default == scheduler
     assert default - changed == controller
+
+
+def test_rights_for_labels(helm: Helm) -> None:
+    default, changed = ({*rights(helm.render(values))} for values in ({}, LABELS))
+    assert changed - default == {
+        (row["program"], frozenset(row["verbs"].split(", ")), row["on"])
+        for row in table("program", "verbs", "on", "when")
+        if "nodeLabels" in row["when"].split("; ")
+    }
+    assert not default - changed
 
 
 def test_a_server_before_them_gets_no_policy(helm: Helm) -> None:

@@ -8,9 +8,9 @@ from controller.settings import ControllerSettings
 from dra_driver.config.loader import load, variable
 from dra_driver.model.claims.claim import Object
 from dra_driver.uninstall.check import CheckSettings
-from tests.chart.helm import NAMESPACE, Helm, Values, environment
+from dra_driver.uninstall.cleanup import CleanupSettings
+from tests.chart.helm import NAMESPACE, Helm, Rendered, Values, environment
 
-CHECK = "-uninstall"
 HOOK, POLICY = "helm.sh/hook", "helm.sh/hook-delete-policy"
 WHERE: Values = {
     "nodeSelector": {"a": "b"},
@@ -28,8 +28,14 @@ def _annotations(each: Object) -> dict[str, str]:
     return found
 
 
+def check(rendered: Rendered) -> Object:
+    """The Job before an uninstall; another one may come after it."""
+    [job] = [each for each in rendered.of("Job") if _annotations(each)[HOOK] == "pre-delete"]
+    return job
+
+
 def test_the_check_comes_first_and_its_output_reaches_the_user(helm: Helm) -> None:
-    job = helm.render().one("Job", CHECK)
+    job = check(helm.render())
     assert _annotations(job)[HOOK] == "pre-delete"
     assert _annotations(job)["helm.sh/hook-output-log-policy"] == "hook-failed"
     assert job["spec"]["backoffLimit"] == 0
@@ -62,15 +68,13 @@ def test_where_pods_get_gcus_by_limits_it_lists_nodes_and_pods_too(helm: Helm) -
     assert rendered.one("ClusterRole", "uninstall-check")["rules"][1:] == [
         {"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["list"]}
     ]
-    [container] = rendered.one("Job", CHECK)["spec"]["template"]["spec"]["containers"]
+    [container] = check(rendered)["spec"]["template"]["spec"]["containers"]
     found = load(CheckSettings, [], environment(container), prog="check", description="")
     assert found.by_limits
 
 
 def test_the_check_is_told_all_that_it_can_be_told(helm: Helm) -> None:
-    [container] = helm.render(release="r").one("Job", CHECK)["spec"]["template"]["spec"][
-        "containers"
-    ]
+    [container] = check(helm.render(release="r"))["spec"]["template"]["spec"]["containers"]
     environ = environment(container)
     left = {"kubeconfig"}  # in a pod there is none
     assert set(environ) == {variable(each) for each in CheckSettings.model_fields} - {
@@ -83,7 +87,7 @@ def test_the_check_is_told_all_that_it_can_be_told(helm: Helm) -> None:
 
 def test_it_runs_where_the_controller_can_and_with_no_more_rights(helm: Helm) -> None:
     rendered = helm.render({"controller": WHERE, "imagePullSecrets": [{"name": "s"}]})
-    job, controller = rendered.one("Job", CHECK)["spec"]["template"]["spec"], rendered.controller
+    job, controller = check(rendered)["spec"]["template"]["spec"], rendered.controller
     for key in (*WHERE, "securityContext", "imagePullSecrets"):
         assert job[key] == controller[key]
     of_job, of_controller = job["containers"][0], controller["containers"][0]
@@ -98,40 +102,47 @@ def test_the_controllers_lease_goes_last(helm: Helm) -> None:
     assert _annotations(lease)[POLICY] == "before-hook-creation,hook-succeeded"
 
 
-SLICES = "gcu-dra-driver-uninstall-slices"
+CLEANUP = "gcu-dra-driver-uninstall-cleanup"
+LABELS: Values = {"nodeLabels": {"enabled": True}}
+DELETES_SLICES: Object = {
+    "apiGroups": ["resource.k8s.io"],
+    "resources": ["resourceslices"],
+    "verbs": ["list", "delete"],
+}
+CLEARS_NODES: list[Object] = [
+    {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]},
+    {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]},
+]
 
 
 @pytest.mark.parametrize(
-    ("values", "version", "has_it"),
+    ("values", "version", "slices", "nodes"),
     [
-        ({}, "1.34.4", True),
-        ({}, "1.36.3", False),
-        ({"sliceForm": "hidden"}, "1.36.3", True),
-        ({}, "1.30.14", False),
+        ({}, "1.34.4", True, False),
+        ({}, "1.36.3", False, False),
+        ({"sliceForm": "hidden"}, "1.36.3", True, False),
+        (LABELS, "1.34.4", True, True),
+        (LABELS, "1.36.3", False, True),
+        ({}, "1.30.14", False, True),
     ],
-    ids=["hidden", "visible", "chosen", "no DRA"],
+    ids=["hidden", "visible", "chosen", "hidden, labels", "labels", "no DRA"],
 )
-def test_hidden_slices_are_deleted_in_the_end(
-    helm: Helm, values: Values, version: str, has_it: bool
+def test_what_agents_wrote_is_taken_back_in_the_end(
+    helm: Helm, values: Values, version: str, slices: bool, nodes: bool
 ) -> None:
     rendered = helm.render(values, f"--kube-version={version}")
-    jobs = [each for each in rendered.of("Job") if each["metadata"]["name"] == SLICES]
-    assert len(jobs) == has_it
+    jobs = [each for each in rendered.of("Job") if each["metadata"]["name"] == CLEANUP]
+    assert len(jobs) == (slices or nodes)
     controller = rendered.one("ClusterRole", ":controller")["rules"]
     deleting = [each for each in controller if each["resources"] == ["resourceslices"]]
-    assert [each["verbs"] for each in deleting] == ([["delete"]] if has_it else [])
+    assert [each["verbs"] for each in deleting] == ([["delete"]] if slices else [])
     policies = [each["metadata"]["name"] for each in rendered.of("ValidatingAdmissionPolicy")]
-    assert ("controller-slices.gcu.enflame.com" in policies) is has_it
-    if has_it:
-        [job] = jobs
-        assert job["metadata"]["annotations"]["helm.sh/hook"] == "post-delete"
-        [container] = job["spec"]["template"]["spec"]["containers"]
-        assert container["command"] == ["gcu-dra-uninstall-slices"]
-        rights = rendered.one("ClusterRole", "uninstall-slices")["rules"]
-        assert rights == [
-            {
-                "apiGroups": ["resource.k8s.io"],
-                "resources": ["resourceslices"],
-                "verbs": ["list", "delete"],
-            }
-        ]
+    assert ("controller-slices.gcu.enflame.com" in policies) is slices
+    if jobs:
+        assert jobs[0]["metadata"]["annotations"]["helm.sh/hook"] == "post-delete"
+        [container] = jobs[0]["spec"]["template"]["spec"]["containers"]
+        assert container["command"] == ["gcu-dra-uninstall-cleanup"]
+        found = load(CleanupSettings, [], environment(container), prog="p", description="")
+        assert (found.hidden_slices, found.nodes) == (slices, nodes)
+        rights = rendered.one("ClusterRole", "uninstall-cleanup")["rules"]
+        assert rights == [DELETES_SLICES] * slices + CLEARS_NODES * nodes

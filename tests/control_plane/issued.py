@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import yaml
@@ -32,9 +33,9 @@ _EXTENDED: Final = {
 _USAGES: Final = {"digital signature", "key encipherment", *_EXTENDED}
 
 
-def manifests() -> list[dict[str, Any]]:
+def cert_manager_manifests(page: Path) -> list[dict[str, Any]]:
     """What the page has people apply for cert-manager."""
-    blocks = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(r"```yaml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     [text] = [each for each in blocks if "cert-manager.io/v1" in each]
     return [*yaml.safe_load_all(text)]
 
@@ -43,7 +44,10 @@ class Issuers:
     """Those of the page, with a new authority."""
 
     def __init__(self) -> None:
-        found = {(each["kind"], each["metadata"]["name"]): each["spec"] for each in manifests()}
+        found = {
+            (each["kind"], each["metadata"]["name"]): each["spec"]
+            for each in cert_manager_manifests(PAGE)
+        }
         self._certificates = {
             spec["secretName"]: spec for (kind, _), spec in found.items() if kind == "Certificate"
         }

@@ -1,4 +1,4 @@
-"""Slices as the agent publishes them, and claims and pods as users write them."""
+"""Slices as the agent publishes them, claims and pods as users write them; and all that exists."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dra_driver.kube.resources import Resource
 from dra_driver.model.claims.claim import Object, results
 from dra_driver.model.devices.device import counter_sets
 from dra_driver.model.names import CLASS_WHOLE, DRIVER
+from tests.cluster.cluster import Cluster
 from tests.cluster.workloads import pod
 
 TEMPLATES = Resource(
@@ -123,3 +124,16 @@ def with_port(made: Object) -> Object:
 def node_of(allocated: Object) -> str:
     """The node of the claim's first device, by its pool."""
     return results(allocated)[0].pool.partition("/")[2]
+
+
+def everything(cluster: Cluster) -> set[str]:
+    """Every object that a chart could have made, as kind/namespace/name."""
+    kinds = cluster.kubectl("api-resources", "--verbs=list", "--output=name").split()
+    passing = {"events", "events.events.k8s.io", "leases.coordination.k8s.io", "namespaces"}
+    wanted = ",".join(sorted(set(kinds) - passing))
+    items = cluster.get(wanted, "--all-namespaces")["items"]
+    return {
+        f"{each['kind']}/{each['metadata'].get('namespace', '')}/{each['metadata']['name']}"
+        for each in items
+        if each["metadata"].get("namespace") != "kube-system"
+    }

@@ -17,7 +17,7 @@ from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
 from tests.control_plane.driver import Driver
-from tests.release.manifests import MODES, render
+from tests.control_plane.objects import everything
 
 pytestmark = pytest.mark.control_plane
 
@@ -37,19 +37,6 @@ def fresh(cluster_report: Callable[[str], None]) -> Iterator[Cluster]:
     cluster.down()
 
 
-def everything(cluster: Cluster) -> set[str]:
-    """Every object that a chart could have made, as kind/namespace/name."""
-    kinds = cluster.kubectl("api-resources", "--verbs=list", "--output=name").split()
-    passing = {"events", "events.events.k8s.io", "leases.coordination.k8s.io", "namespaces"}
-    wanted = ",".join(sorted(set(kinds) - passing))
-    items = cluster.get(wanted, "--all-namespaces")["items"]
-    return {
-        f"{each['kind']}/{each['metadata'].get('namespace', '')}/{each['metadata']['name']}"
-        for each in items
-        if each["metadata"].get("namespace") != "kube-system"
-    }
-
-
 def request(version: str, tolerations: list[dict[str, str]]) -> dict[str, object]:
     """A request in the shape of that version: v1beta1 knows no `exactly`."""
     wanted = {"deviceClassName": CLASS_WHOLE, "tolerations": tolerations}
@@ -66,22 +53,6 @@ def test_uninstall_leaves_nothing(fresh: Cluster, tmp_path: Path) -> None:
     driver.uninstall()
     left = everything(fresh) - before
     assert {each for each in left if not each.startswith(("Pod/", "ReplicaSet/"))} == set()
-
-
-@pytest.mark.matrix
-def test_manifests_without_helm(fresh: Cluster, tmp_path: Path) -> None:
-    """As the page without-helm.md says: applied by kubectl, applied again, and deleted."""
-    before = everything(fresh)
-    mode = MODES["claims"]
-    file = tmp_path / "install.yaml"
-    file.write_text(render(fresh.programs / "helm", mode))
-    for _ in range(2):
-        fresh.kubectl("apply", "--server-side", f"--filename={file}")
-    made = {each for each in everything(fresh) - before if not each.startswith("Pod/")}
-    assert f"DeviceClass//{CLASS_WHOLE}" in made
-    assert f"DaemonSet/{DRIVER_NAMESPACE}/gcu-dra-driver-agent" in made
-    fresh.kubectl("delete", f"--filename={file}")
-    assert everything(fresh) - before == set()
 
 
 def test_the_policy_holds_for_older_apis(fresh: Cluster) -> None:

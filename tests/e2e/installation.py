@@ -58,6 +58,7 @@ class Installation:
         ours = {
             "simulation": {"enabled": True, "nodes": self.machines},
             "agent": LOOKS,
+            "nodeLabels": {"enabled": True},
             "controller": {"extraEnv": [delay]},
             **self.cluster.release.chart_values,
         }
@@ -155,8 +156,8 @@ class Installation:
         return self.cluster.helm("uninstall", RELEASE, scope, "--wait", *flags, both=True)
 
     def clear_nodes(self, *nodes: Node) -> None:
-        """Run the page's commands that remove from nodes, or these alone, and from Nodes what an
-        uninstall leaves."""
+        """Run the page's commands that remove from nodes, or these alone, what an uninstall
+        leaves."""
         scope = f"--namespace={DRIVER_NAMESPACE}"
         wait_until(lambda: not self.cluster.get("pods", scope)["items"], PATIENCE, "no pods")
         for program, *words in page_commands(CHECKOUT / "docs/user/uninstall.md", "What stays"):

@@ -159,7 +159,7 @@ def vendor(admin: Administrator) -> Iterator[subprocess.Popen[bytes]]:
         admin.machine.efsmi("-i", index, "--drs", "off")
 
 
-def test_the_commands_of_the_page_clear_the_nodes(admin: Administrator) -> None:
+def test_an_uninstall_and_the_commands_of_the_page_clear_the_nodes(admin: Administrator) -> None:
     """Those that uninstall.md has after an uninstall."""
     for node in admin.driver.machines:
         assert admin.driver.traces(admin.cluster.node(node)) == set()

@@ -13,6 +13,7 @@ import pytest
 
 from dra_driver.model.devices.device import parse_device_name
 from dra_driver.model.mode import Mode
+from dra_driver.model.names import DRIVER, VENDOR_PREFIX
 from kubectl_gcu.main import WAITS
 from tests.cluster.errors import CommandError
 from tests.cluster.versions import RELEASES, chosen_kubernetes
@@ -200,11 +201,24 @@ def the_vendors_limits_become_a_claim(passage: Passage) -> None:
     passage.cluster.kubectl("delete", "pod", "limits", SCOPE)
 
 
+def written_on_nodes(passage: Passage) -> set[str]:
+    """The labels and annotations of agents that Nodes have."""
+    return {
+        key
+        for node in passage.cluster.get("nodes")["items"]
+        for kind in ("labels", "annotations")
+        for key in node["metadata"].get(kind, ())
+        if VENDOR_PREFIX in key
+    }
+
+
 def an_uninstall_waits_for_the_last_pod_and_leaves_nothing_in_use(passage: Passage) -> None:
     with pytest.raises(CommandError, match=r"have GCUs|use GCUs"):
         passage.driver.uninstall()
     passage.end("first", "second", "third", "instance", "small", "whole-2")
     passage.driver.wait_for_rest()
+    assert {f"{DRIVER}/count", f"{DRIVER}/model.S60"} <= written_on_nodes(passage)
     passage.driver.uninstall()
+    assert written_on_nodes(passage) == set()
     if passage.cluster.release.dra:
         wait_until(lambda: not passage.driver.slices(), PATIENCE, "no ResourceSlices")

@@ -1,4 +1,4 @@
-"""The static CPU manager updates running containers: they keep their device nodes, in both ways."""
+"""The kubelet's managers: CPUs that change leave devices open, and cards are of one NUMA node."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.cluster.state import own_process
 from tests.cluster.versions import chosen_without_dra
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import wait_for_pods
-from tests.e2e.by_limits import SHARED
+from tests.e2e.by_limits import SHARED, WHOLE
 from tests.e2e.seen import look
 from tests.e2e.without_dra import OldInstallation, asking
 
@@ -42,6 +42,7 @@ STATIC_CPUS = {
     "cpuManagerPolicy": "static",
     "cpuManagerReconcilePeriod": "1s",
     "systemReserved": {"cpu": "100m"},
+    "topologyManagerPolicy": "single-numa-node",
 }
 
 
@@ -132,6 +133,32 @@ def test_devices_stay_open_when_cpus_change(driver: OldInstallation, namespace: 
     for pod in ("beside", "alone"):
         make_a_closed_one(driver, namespace, pod)
         assert_opens(driver, namespace, pod)
+
+
+def test_the_topology_manager_knows_the_numa_nodes_of_cards(
+    driver: OldInstallation, namespace: str
+) -> None:
+    """This machine has one NUMA node. Half of the eight simulated cards are of another, and those
+    are never granted."""
+    cluster, node = driver.cluster, min(driver.machines)
+    selector = {"kubernetes.io/hostname": node}
+    cluster.apply(asking("four", namespace, {WHOLE: 4}, nodeSelector=selector))
+    wait_for_pods(cluster, namespace, "four")
+    held = driver.told(cluster.get("pod", "four", f"--namespace={namespace}"))
+    numa = {str(card.address): card.numa for card in driver.cards(node)}
+    assert {numa[card] for card, _ in held["c0"]} == {0}
+    cluster.delete_pods(namespace, "four")
+    wait_until(lambda: driver.free(node) == len(numa), PATIENCE, "all cards to be free")
+    cluster.apply(asking("five", namespace, {WHOLE: 5}, nodeSelector=selector))
+    wait_until(
+        lambda: (
+            cluster.get("pod", "five", f"--namespace={namespace}")["status"].get("reason")
+            == "TopologyAffinityError"
+        ),
+        PATIENCE,
+        "the kubelet to refuse cards of two NUMA nodes",
+        seen=lambda: cluster.kubectl("get", "pods", f"--namespace={namespace}", "-o", "yaml"),
+    )
 
 
 def test_the_kubelet_is_known_to_give_cpus_alone(driver: OldInstallation) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -30,7 +30,7 @@ class Mode:
     flags: tuple[str, ...]
     clusters: str
     before_delete: str
-    after_delete: str = ""
+    after_delete: tuple[str, ...] = ()
 
 
 _CLAIMS: Final = (
@@ -40,6 +40,10 @@ _CLAIMS: Final = (
 _CARDS: Final = (
     "kubectl get nodes -o custom-columns="
     "'NODE:.metadata.name,CARDS:.metadata.annotations.gcu\\.enflame\\.com/cards'"
+)
+
+_ANNOTATIONS: Final = (
+    "gcu.enflame.com/cards- enflame.com/gcu-shared-capacity- enflame.com/gcu-drs-capacity-"
 )
 
 MODES: Final[Mapping[str, Mode]] = {
@@ -52,25 +56,40 @@ MODES: Final[Mapping[str, Mode]] = {
         ("--kube-version=1.34.0", _DRA, "--set=mode=dra"),
         "Kubernetes 1.34 and 1.35: pods get GCUs by ResourceClaims, with a webhook",
         _CLAIMS,
-        "kubectl delete resourceslices --field-selector=spec.driver=gcu.enflame.com",
+        ("kubectl delete resourceslices --field-selector=spec.driver=gcu.enflame.com",),
     ),
     "device-plugin": Mode(
         ("--kube-version=1.30.0", "--set=mode=device-plugin"),
         "Kubernetes 1.30 and newer without DRA: pods get GCUs by limits",
         _CARDS,
+        (
+            f"kubectl annotate nodes --all {_ANNOTATIONS}",
+            "kubectl label nodes --all enflame.com/gcushare-",
+        ),
     ),
 }
 """By the name of their folder."""
 
 
-def render(helm: Path, mode: Mode, values: Path | None = None) -> str:
-    """The text of one ``install.yaml``. Raises CommandError where the chart refuses `values`."""
+PUBLISHED: Final = (
+    "--set=webhook.serverSecret=gcu-webhook",
+    r"--set=webhook.annotations.cert-manager\.io/inject-ca-from=gcu-dra-driver/gcu-webhook",
+    "--set=extender.serverSecret=gcu-extender",
+    "--set=extender.clientSecret=gcu-extender-client",
+)
+"""Flags of a file without private keys: the Secrets are those of docs/user/gitops.md and
+docs/user/scheduler-extender.md, which cert-manager makes."""
+
+
+def render(helm: Path, mode: Mode, values: Path | None = None, *, flags: Sequence[str] = ()) -> str:
+    """The text of one ``install.yaml``; `flags` are more flags of helm. Raises CommandError where
+    the chart refuses `values`."""
     chosen = [] if values is None else [f"--values={values}"]
     scope = (RELEASE, CHART, f"--namespace={NAMESPACE}")
-    rendered = run_helm(helm, "template", *scope, *mode.flags, *chosen)
+    rendered = run_helm(helm, "template", *scope, *mode.flags, *chosen, *flags)
     kept = list(_without_hooks(rendered))
-    has_keys = any(yaml.load(each, yaml.CSafeLoader)["kind"] == "Secret" for each in kept)
-    return "---\n".join([_header(mode, has_keys=has_keys), _namespace(), *kept])
+    objects = [yaml.load(each, yaml.CSafeLoader) for each in kept]
+    return "---\n".join([_header(mode, _about_certificates(objects)), _namespace(), *kept])
 
 
 def has_private_keys(text: str) -> bool:
@@ -78,21 +97,27 @@ def has_private_keys(text: str) -> bool:
     return any(each["kind"] == "Secret" for each in yaml.load_all(text, yaml.CSafeLoader) if each)
 
 
-def write_all(
-    helm: Path, out: Path, values: Path | None = None, *, publish: bool = False
-) -> Iterator[Path]:
-    """Write ``OUT/MODE/install.yaml`` for each mode; yields what was written. With `publish`, those
-    with private keys are left out. Raises CommandError, OSError."""
+def secrets_named(objects: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The names of the Secrets that the pods of these objects mount."""
+    return {
+        volume["secret"]["secretName"]
+        for each in objects
+        if each["kind"] in ("DaemonSet", "Deployment")
+        for volume in each["spec"]["template"]["spec"]["volumes"]
+        if "secret" in volume
+    }
+
+
+def write_all(helm: Path, out: Path, values: Path | None = None) -> Iterator[Path]:
+    """Write ``OUT/MODE/install.yaml`` for each mode; yields what was written. Raises CommandError,
+    OSError."""
     for name, mode in MODES.items():
         text = render(helm, mode, values)
-        is_secret = has_private_keys(text)
-        if publish and is_secret:
-            continue
         folder = out / name
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / "install.yaml"
         file.touch()
-        file.chmod(0o600 if is_secret else 0o644)
+        file.chmod(0o600 if has_private_keys(text) else 0o644)
         file.write_text(text, encoding="utf-8")
         yield file
 
@@ -127,9 +152,20 @@ restarted. With certificates of your own (webhook.serverSecret, webhook.caBundle
 extender.serverSecret, extender.clientSecret in VALUES) the file has no keys."""
 
 
-def _header(mode: Mode, *, has_keys: bool) -> str:
+def _about_certificates(objects: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    if any(each["kind"] == "Secret" for each in objects):
+        return tuple(_KEYS.splitlines())
+    if names := sorted(secrets_named(objects)):
+        return (
+            f"Certificates: the controller starts once there are the Secrets {', '.join(names)}:",
+            "docs/user/without-helm.md#certificates.",
+        )
+    return ()
+
+
+def _header(mode: Mode, certificates: Sequence[str]) -> str:
     lines = [
-        f"gcu-dra-driver {VERSION}, from its Helm chart by `make manifests`.",
+        f"gcu-dra-driver {VERSION}, from its Helm chart.",
         f"For {mode.clusters}.",
         "",
         "Install or upgrade: kubectl apply --server-side -f install.yaml",
@@ -142,7 +178,10 @@ def _header(mode: Mode, *, has_keys: bool) -> str:
         "Remove: kubectl delete -f install.yaml",
     ]
     if mode.after_delete:
-        lines += ["Afterwards, as no kubelet deletes them:", f"  {mode.after_delete}"]
-    if has_keys:
-        lines += ["", *_KEYS.splitlines()]
+        lines += [
+            "Afterwards, for what agents wrote:",
+            *(f"  {each}" for each in mode.after_delete),
+        ]
+    if certificates:
+        lines += ["", *certificates]
     return "".join(f"# {line}".rstrip() + "\n" for line in lines)

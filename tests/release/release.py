@@ -16,7 +16,7 @@ from tests.cluster.build import Report
 from tests.cluster.errors import BuildError
 from tests.release.chart_package import write_package
 from tests.release.helm import CHART, CHECKOUT
-from tests.release.manifests import MODES, has_private_keys, render
+from tests.release.manifests import MODES, PUBLISHED, render
 from tests.release.notes import cut
 from tests.release.oci import Image, rewrite
 from tests.release.sbom import Package, document, installed, pinned
@@ -43,6 +43,11 @@ class Plan:
     draft: bool
     url: str = URL
 
+    def image_flags(self) -> tuple[str, str]:
+        """Flags of helm, by which the chart's pods run the image."""
+        repository, _, tag = self.reference.rpartition(":")
+        return f"--set=image.repository={repository}", f"--set-string=image.tag={tag}"
+
     def check(self) -> None:
         """Raises BuildError where the checkout is not that version, or `out` has files."""
         if self.version != VERSION:
@@ -57,7 +62,7 @@ class Plan:
 def write_release(
     plan: Plan, *, archive: Path, wheels: Sequence[Path], helm: Path, report: Report
 ) -> None:
-    """Write the chart's package, manifests without private keys, the image of `archive`, its SBOM,
+    """Write the chart's package, a manifest for each mode, the image of `archive`, its SBOM,
     the program `kubectl-gcu` of the `wheels` with its manifest for krew, the notes and the
     checksums. Raises BuildError, CommandError, OSError."""
     plan.check()
@@ -69,9 +74,8 @@ def write_release(
     report("chart")
     write_package(CHART, plan.out / f"{NAME}-{plan.version}.tgz", plan.epoch)
     for name, mode in MODES.items():
-        text = render(helm, mode)
-        if not has_private_keys(text):
-            (plan.out / f"install-{name}.yaml").write_text(text, encoding="utf-8")
+        text = render(helm, mode, flags=(*PUBLISHED, *plan.image_flags()))
+        (plan.out / f"install-{name}.yaml").write_text(text, encoding="utf-8")
     report(PROGRAM)
     write_zipapp(wheels, plan.out / PROGRAM, plan.epoch)
     write_krew(plan.out / PROGRAM, plan.out, plan.version, plan.url, plan.epoch)

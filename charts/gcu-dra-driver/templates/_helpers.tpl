@@ -45,6 +45,8 @@ app.kubernetes.io/component: {{ .component }}
 {{- define "gcu.agent.account" -}}{{ .Values.agent.serviceAccount.name | default (include "gcu.agent.name" .) }}{{- end -}}
 {{- define "gcu.controller.account" -}}{{ .Values.controller.serviceAccount.name | default (include "gcu.controller.name" .) }}{{- end -}}
 {{- define "gcu.controller.name" -}}{{ include "gcu.fullname" . }}-controller{{- end -}}
+{{/* Whether agents write labels or annotations of their Nodes. */}}
+{{- define "gcu.writesNodes" -}}{{ if or .Values.nodeLabels.enabled (not (include "gcu.dra" .)) }}true{{ end }}{{- end -}}
 {{- define "gcu.uninstall.name" -}}{{ include "gcu.fullname" . }}-uninstall{{- end -}}
 {{- define "gcu.simulation.name" -}}{{ include "gcu.fullname" . }}-simulation{{- end -}}
 

@@ -12,7 +12,7 @@ from dra_driver.agent.events import RUNTIME_CHECKED, RUNTIME_UNSUITABLE, EventRe
 from dra_driver.agent.lifecycle.serving_mode import ServingMode, ServingState
 from dra_driver.device_plugin.allocator import ChooseInjection, InjectionMethod
 from dra_driver.kube.api import Api
-from dra_driver.kube.container_runtime import Cdi, cdi_of
+from dra_driver.kube.container_runtime import Cdi, cdi_condition, cdi_of
 from dra_driver.kube.resources import NODES
 from dra_driver.model.errors import GcuError
 from dra_driver.node.cdi.spec import Injection
@@ -70,12 +70,11 @@ class NodeChecks:
                 f"the container runtime {runtime} adds no CDI devices to containers, so they get "
                 f"no card: {_UPGRADE}{other}"
             )
-        elif cdi is Cdi.OFF_BY_DEFAULT:
+        elif cdi is Cdi.CONDITIONAL:
             self.event_reporter.normal(
                 RUNTIME_CHECKED,
-                f"the container runtime {runtime} adds CDI devices to containers only where its "
-                "configuration has enable_cdi = true, which is not its default. If it has not, "
-                "containers start without their cards",
+                f"the container runtime {runtime} adds CDI devices to containers only where "
+                f"{cdi_condition(runtime)}. Otherwise containers start without their cards",
             )
 
     def _check_cpus(self) -> Iterator[str]:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
 from dra_driver.model.devices.device import counter_sets
 from dra_driver.model.devices.hidden_device import hidden_name, hide, reveal
-from dra_driver.model.names import ATTR_MODEL, DRIVER, LABEL_MODEL, pool_name
+from dra_driver.model.names import ATTR_MODEL, DRIVER, LABEL_MODEL, VALID_LABEL, pool_name
 
 API_VERSION = "resource.k8s.io/v1"
 # resource.k8s.io/v1, ResourceSliceSpec.devices: 64 if any device has taints or consumes counters.
 MAX_DEVICES = 64
 _MAX_COUNTER_SETS = 8  # ResourceSliceMaxCounterSets
 _MAX_NAME = 253
-# Of a label's value: k8s.io/apimachinery, labelValueFmt and LabelValueMaxLength.
-_LABEL: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 _NO_NODE: Final[Mapping[str, Any]] = {"nodeSelectorTerms": [{}]}
 """A NodeSelector (core/v1) whose one term is empty: valid, and it matches no node."""
@@ -96,7 +93,7 @@ def _labels(devices: Sequence[Object]) -> Object:
     slices."""
     attributes = [each.get("attributes") or {} for each in devices]
     models = {(each.get(ATTR_MODEL) or {}).get("string", "") for each in attributes}
-    if len(models) != 1 or not _LABEL.fullmatch(model := models.pop()):
+    if len(models) != 1 or not VALID_LABEL.fullmatch(model := models.pop()):
         return {}
     return {"labels": {LABEL_MODEL: model}}
 

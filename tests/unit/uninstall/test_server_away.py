@@ -9,8 +9,8 @@ from types import ModuleType
 import pytest
 
 from dra_driver.kube.errors import KubeError, Unavailable
-from dra_driver.kube.resources import RESOURCE_CLAIMS, RESOURCE_SLICES, Resource
-from dra_driver.uninstall import check, hidden_slices
+from dra_driver.kube.resources import NODES, RESOURCE_CLAIMS, RESOURCE_SLICES, Resource
+from dra_driver.uninstall import check, cleanup
 from tests.fake_api.api import FakeApi
 
 CHECK = ("--release=gcu", "--release-namespace=gcu-system", "--revision=3")
@@ -30,8 +30,12 @@ class Time(threading.Event):
 
 
 @pytest.fixture(
-    params=[(check, CHECK, RESOURCE_CLAIMS), (hidden_slices, (), RESOURCE_SLICES)],
-    ids=["check", "slices"],
+    params=[
+        (check, CHECK, RESOURCE_CLAIMS),
+        (cleanup, ("--hidden-slices=true",), RESOURCE_SLICES),
+        (cleanup, ("--nodes=true",), NODES),
+    ],
+    ids=["check", "slices", "nodes"],
 )
 def job(request: pytest.FixtureRequest) -> tuple[ModuleType, Sequence[str], Resource]:
     module, flags, resource = request.param

@@ -86,6 +86,7 @@ CHECKED = ("GcuRuntimeChecked", EventType.NORMAL)
         (Node(OLD), LIMITS_BY_RUNTIME, []),
         (Node(SWITCHED_OFF), CLAIMS, [CHECKED]),
         (Node(SWITCHED_OFF), LIMITS_BY_RUNTIME, []),
+        (Node("docker://28.2.1"), CLAIMS, [CHECKED]),
         (Node(static=True), CLAIMS, []),
         (Node(static=True), CLAIMS_BY_RUNTIME, [UNSUITABLE]),
         (Node(OLD, static=True), CLAIMS_BY_RUNTIME, [UNSUITABLE, UNSUITABLE]),
@@ -115,11 +116,13 @@ def test_injection_by_the_runtime_is_a_remedy_without_dra_alone(
     ("runtime", "cdi"),
     [
         ("containerd://1.6.36", Cdi.NONE),
-        ("containerd://1.7.0", Cdi.OFF_BY_DEFAULT),
+        ("containerd://1.7.0", Cdi.CONDITIONAL),
         ("containerd://v2.0.1-k3s1", Cdi.ON_BY_DEFAULT),
         ("cri-o://1.22.5", Cdi.NONE),
         ("cri-o://1.23.0", Cdi.ON_BY_DEFAULT),
-        ("docker://28.1", Cdi.UNKNOWN),
+        ("docker://24.0.9", Cdi.NONE),
+        ("docker://28.2.1", Cdi.CONDITIONAL),
+        ("isulad://2.1", Cdi.UNKNOWN),
         ("", Cdi.UNKNOWN),
     ],
 )

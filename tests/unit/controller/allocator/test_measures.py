@@ -121,6 +121,24 @@ def test_isolation_picks_the_mode(isolation: str, mode: str) -> None:
     assert decide(pool("a", cards(1, *MODES)), [], wanted) == ("a", [f"{mode}-0000-00-0"[:-2]])
 
 
+@pytest.mark.parametrize(
+    ("isolation", "node"), [("best-effort", "a"), ("fixed-share", "b"), (None, "a")]
+)
+def test_each_node_may_have_its_isolation(isolation: str | None, node: str) -> None:
+    """By the modes of its cards (`cards.rules`)."""
+    nodes = [*pool("a", cards(1, "shared")), *pool("b", cards(1, "drs"))]
+    asked = {"cores": 10, **({"isolation": isolation} if isolation else {})}
+    found = decide(nodes, [], asking(CLASS_PART, **asked))
+    assert found[0] == node
+    other = pool("a", cards(1, "shared")) if node == "b" else pool("b", cards(1, "drs"))
+    if isolation:
+        offered = "drs (isolation fixed-share)" if node == "a" else "shared (isolation best-effort)"
+        assert decide(other, [], asking(CLASS_PART, **asked)) == (
+            "1 device, none selected by DeviceClass part-gcu.enflame.com and the request; "
+            f"1 requested; these cards are offered as {offered} only"
+        )
+
+
 def test_without_isolation_the_better_fit_is_chosen() -> None:
     """A tenth is one slice of a shared card that is in use, rather than an instance of an empty
     card."""

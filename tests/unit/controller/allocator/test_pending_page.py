@@ -30,6 +30,7 @@ PHRASES = (
     "tainted",
     "none selected by DeviceClass",
     "the profiles of cards are",
+    "these cards are offered as",
     "on one node)",
     "with the same",
     "but not all requests fit together",

@@ -104,7 +104,10 @@ REASONS = {
         pool("a", cards(2)),
         [],
         [claim("c", [request(selector='device.attributes["gcu.enflame.com"].model == "T20"')])],
-        "2 devices, none selected by DeviceClass gcu.enflame.com and the request; 1 requested",
+        (
+            "2 devices, none selected by DeviceClass gcu.enflame.com and the request; 1 requested; "
+            "these cards are offered as whole only"
+        ),
     ),
     "an instance of a size without a profile": (
         pool("a", [device("drs", 0), device("drs", 1)]),
@@ -112,7 +115,8 @@ REASONS = {
         [claim("c", limits("enflame-drs-gcu-2"))],
         (
             "2 devices, none selected by DeviceClass drs-gcu.enflame.com and the request; "
-            "1 requested; the profiles of cards are 1g.6gb,3g.20gb,6g.40gb"
+            "1 requested; the profiles of cards are 1g.6gb,3g.20gb,6g.40gb; these cards are "
+            "offered as drs (isolation fixed-share) only"
         ),
     ),
     "a foreign taint": (

@@ -114,7 +114,7 @@ CASES = {
         [request(cls=DRS, **ALL)],
         (
             "2 devices, none selected by DeviceClass drs-gcu.enflame.com and the request; "
-            "all requested"
+            "all requested; these cards are offered as whole only"
         ),
     ),
     "all waits for pools that are incomplete": (

@@ -210,6 +210,16 @@ def test_a_fault(installation: Installation, line: str) -> None:
     assert found.startswith(line)
 
 
+def test_what_labels_need() -> None:
+    first, second = found_in(with_pods(part("agent", "a", GCU_NODE_LABELS="true")))
+    assert first.startswith(
+        "right-missing: account gcu/agent: the agent may not patch nodes/status"
+    )
+    assert second.startswith(
+        "policy-missing: ValidatingAdmissionPolicy agent-nodes.gcu.enflame.com"
+    )
+
+
 def by_group(group: str) -> Installation:
     first, second = copy.deepcopy(HEALTHY.objects[CLUSTER_ROLE_BINDINGS])
     first["subjects"] = [{"kind": "Group", "name": group}]

@@ -1,0 +1,114 @@
+"""Annotations and labels of the agent's own Node, by server-side apply."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from dra_driver.kube.api import Api, PatchType
+from dra_driver.kube.resources import NODES
+from dra_driver.model.errors import GcuError
+from dra_driver.util.background import Background, Wait
+from dra_driver.util.backoff import Backoff
+from dra_driver.util.hooks import Clock
+
+logger = logging.getLogger(__name__)
+
+_COMPARE_EVERY: Final = 1.0  # seconds; the kubelet records the pod after the answer to Allocate
+_WRITE_EVERY: Final = 300.0  # seconds; what was written may have been removed
+
+
+NodeMetadata = Mapping[str, Mapping[str, str]]
+"""``annotations`` and ``labels``; what the field manager wrote before and is not in it goes."""
+
+
+KubeletIdentity = Callable[[], object]
+"""Another value after each restart of the kubelet, which recreates a deleted Node."""
+
+
+class NodeMetadataWriter(Background):
+    """Writes whenever `wanted` has changed, in its own thread; `wake` makes it compare at once.
+    `problem` says why the Node may differ. `wait(seconds)` sleeps, and returns True when the writer
+    was stopped."""
+
+    def __init__(
+        self,
+        thread: str,
+        api: Api,
+        node_name: str,
+        *,
+        field_manager: str,
+        clock: Clock,
+        kubelet: KubeletIdentity = lambda: None,
+        wait: Wait | None = None,
+    ) -> None:
+        super().__init__(thread, wait=wait, interrupt=self.wake)
+        self._api = api
+        self._node_name = node_name
+        self._field_manager = field_manager
+        self._kubelet = kubelet
+        self._clock = clock
+        self._backoff = Backoff(first=1.0, longest=60.0)
+        self._woken = threading.Event()
+        self._written: NodeMetadata | None = None
+        self._written_at = 0.0
+        self._written_for: object = None
+        self.problem: str | None = "the Node has not been annotated yet"
+
+    @abstractmethod
+    def wanted(self) -> NodeMetadata | None:
+        """None while it is not known. Raises GcuError."""
+
+    def wake(self) -> None:
+        """Compare at once: a card or its use has changed."""
+        self._woken.set()
+
+    def run(self) -> None:
+        while not self._stopped.is_set():
+            self._woken.clear()
+            try:
+                self.run_once()
+                self._backoff.reset()
+            except GcuError as error:
+                if self.problem != str(error):
+                    logger.warning("labels or annotations of the Node cannot be written: %s", error)
+                self.problem = str(error)
+                self._wait(self._backoff.next())
+            self._woken.wait(_COMPARE_EVERY)
+
+    def run_once(self) -> None:
+        """Compare once, and write the difference. Raises GcuError."""
+        wanted = self.wanted()
+        if wanted is None:
+            return
+        now, kubelet = self._clock(), self._kubelet()
+        known = wanted == self._written and kubelet == self._written_for
+        if known and now - self._written_at < _WRITE_EVERY:
+            self.problem = None
+            return
+        self._written = None  # unknown until the server has answered
+        apply_metadata(self._api, self._node_name, wanted, self._field_manager)
+        self._written, self._written_at, self._written_for = wanted, now, kubelet
+        self.problem = None
+
+
+def apply_metadata(api: Api, node_name: str, wanted: NodeMetadata, field_manager: str) -> None:
+    """Let the field manager own these annotations and labels, and no others: what it wrote before
+    is removed unless another client had written it before. Raises KubeError."""
+    # Only the status, because the right to patch it does not allow to change the node's taints.
+    api.patch(
+        NODES,
+        node_name,
+        {
+            "apiVersion": NODES.api_version,
+            "kind": NODES.kind,
+            "metadata": {"name": node_name, **wanted},
+        },
+        patch_type=PatchType.APPLY,
+        subresource="status",
+        field_manager=field_manager,
+        force=True,
+    )
