@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection
 
-from dra_driver.device_plugin.inventory import NodeDevices, NodeViewSource
+from dra_driver.device_plugin.inventory import NodeViewSource
 from dra_driver.device_plugin.node_annotations import node_annotations, node_cards, node_labels
 from dra_driver.kube.api import Api
 from dra_driver.kube.node_metadata import KubeletIdentity, NodeMetadata, NodeMetadataWriter
 from dra_driver.kubelet_api.device_plugin.record import Recorded
 from dra_driver.kubelet_api.errors import KubeletError
-from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.names import FIELD_MANAGER
 from dra_driver.util.background import Wait
 from dra_driver.util.hooks import Clock
@@ -54,14 +53,10 @@ class NodeAnnotator(NodeMetadataWriter):
         view = self._view()
         if view.cards is None:
             return None
-        cards = node_cards(view, self._owners(view))
+        cards = node_cards(view, self._owners())
         return {"annotations": node_annotations(view, cards), "labels": node_labels(cards)}
 
-    def _owners(self, view: NodeDevices) -> Collection[Recorded]:
-        if not any(
-            isinstance(each.owner, ContainerAllocation) for each in view.ledger.claims.values()
-        ):
-            return ()
+    def _owners(self) -> Collection[Recorded]:
         try:
             return self._recorded()
         except KubeletError as error:

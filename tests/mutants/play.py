@@ -65,16 +65,14 @@ class Verdict:
 
 
 def mirrors(file: str, checkout: Path) -> list[str]:
-    """The tests of a source file, the nearest ones first: the file and the folder with its path
-    below tests/unit, as far as they exist."""
+    """The tests of a source file, the nearest ones first: below tests/unit, the file with its path
+    and the nearest folder, as far as they exist."""
     path = PurePosixPath(file.removeprefix("dra_driver/"))
-    folder = PurePosixPath("tests/unit") / path.parent
-    near = [folder / f"test_{path.name}", folder]
-    return [
-        str(each)
-        for each in near
-        if (checkout / each).is_file() or list((checkout / each).glob("test_*.py"))
-    ]
+    unit = PurePosixPath("tests/unit")
+    beside = unit / path.with_name(f"test_{path.name}")
+    folders = (unit / each for each in path.parents if each.name)
+    folder = next((each for each in folders if list((checkout / each).glob("test_*.py"))), None)
+    return [str(each) for each in (beside, folder) if each and (checkout / each).exists()]
 
 
 def finder(output: str) -> str:

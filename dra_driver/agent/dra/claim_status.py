@@ -126,7 +126,6 @@ class ClaimStatuses(Background):
         table: ProfileTableOf,
         waiting: Callable[[], Mapping[str, Waiting]] = dict,
         on_rejected: OnStatusRejected = lambda _claim, _note: None,
-        backoff: Backoff | None = None,
         now: Now = lambda: datetime.now(UTC),
         clock: Clock = time.monotonic,
         wait: Wait | None = None,
@@ -140,7 +139,7 @@ class ClaimStatuses(Background):
         self._table = table
         self._waiting = waiting
         self._on_rejected = on_rejected
-        self._backoff = backoff or Backoff(first=1.0, longest=60.0)
+        self._backoff = Backoff(first=1.0, longest=60.0)
         self._now = now
         self._clock = clock
         self._spawn = spawn

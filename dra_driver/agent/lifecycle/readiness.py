@@ -13,12 +13,13 @@ from dra_driver.util.hooks import Clock
 logger = logging.getLogger(__name__)
 
 _CHECK_EVERY = 2.0
+_PATIENCE = 15.0
 
 
 class ReadinessReporter(Background):
     """Asks `ready`, as the readiness probe does, every two seconds in its own thread.
 
-    A problem that lasts less than `patience` seconds is not reported: the agent or the kubelet
+    A problem that lasts less than `_PATIENCE` seconds is not reported: the agent or the kubelet
     has only just started.
     """
 
@@ -26,14 +27,11 @@ class ReadinessReporter(Background):
         self,
         ready: Check,
         event_reporter: EventReporter,
-        *,
-        patience: float = 15.0,
         clock: Clock = time.monotonic,
     ) -> None:
         super().__init__("readiness")
         self._ready = ready
         self._event_reporter = event_reporter
-        self._patience = patience
         self._clock = clock
         self._since: float | None = None
         self._reported: str | None = None
@@ -50,7 +48,7 @@ class ReadinessReporter(Background):
         now = self._clock()
         if self._since is None:
             self._since = now
-        if now - self._since >= self._patience and problem != self._reported:
+        if now - self._since >= _PATIENCE and problem != self._reported:
             logger.warning("GCUs are not served: %s", problem)
             self._event_reporter.warning(NOT_SERVING, problem)
             self._reported = problem

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -53,6 +53,20 @@ def test_an_instance_for_a_pod(place: Place) -> None:
     assert agent.ready() is None
     assert agent.live() is None
     assert not place.node.sockets.service.exists(), "DRA is served where there is none"
+
+
+def test_an_agent_without_one_of_its_threads_is_not_alive(place: Place) -> None:
+    agent = place.start()
+    frontend = agent._device_plugin
+    parts: dict[str, Callable[[float], None]] = {
+        "the thread of the device plugin": frontend.withdraw,
+        "the node annotator": frontend._annotator.stop,
+        "the watch of the node's pods": frontend._pods.stop,
+    }
+    assert agent.live() is None
+    for name, end in reversed(parts.items()):
+        end(60)
+        assert agent.live() == f"{name} ended unexpectedly; see the log"
 
 
 def test_the_metrics_tell_which_devices_are_unhealthy(place: Place) -> None:

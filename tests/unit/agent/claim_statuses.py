@@ -19,7 +19,6 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice, record
 from dra_driver.node.claims.failures import Waiting
-from dra_driver.util.backoff import Backoff
 from tests.unit.node.world import CARDS, card, claim, hold, result
 
 START = datetime(2026, 5, 1, 10, tzinfo=UTC)
@@ -89,7 +88,6 @@ class Rig:
             table=lambda _: None,
             waiting=lambda: self.waiting,
             on_rejected=lambda claim, _note: self.refused.append(claim),
-            backoff=Backoff(first=1.0, longest=60.0, draw=lambda: 0.0),
             now=self._now,
             clock=lambda: self.monotonic,
             wait=self._wait,

@@ -205,6 +205,11 @@ TRANSLATED = {
         ONE | {"c1": "gcu-1", "i0": "gcu-1"},
         before({CORE: "9", MEMORY: "10"}),
     ),
+    "the longest name of a template": Case(
+        [*[{CORE: "40", MEMORY: "20480"}] * 23, {CORE: "40"}],
+        f"enflame-fixed-share{'-20480m40c' * 23}-40c",
+        {f"c{n}": f"gcu-{n}" for n in range(24)},
+    ),
     "each measure is covered": Case(
         [{CORE: "9", MEMORY: "10"}],
         "enflame-fixed-share-10m9c-20m8c-10m10c",

@@ -98,13 +98,19 @@ def test_an_event_that_fails_is_reported_and_the_next_is_handled(
         assert world.node_of("c") is not None
 
 
-def test_the_deletion_of_what_could_not_be_read_is_taken_in() -> None:
+@pytest.mark.parametrize("listed", [False, True])
+def test_the_deletion_of_what_could_not_be_read_is_taken_in(listed: bool) -> None:
     world = World()
     world.put(PODS, bad_pod())
+    world.put(NODES, bad_node())
     world.run_until_idle()
-    world.remove(PODS, "poison")
+    assert world.metric(SET_ASIDE) == 2
+    if listed:
+        world.events.put(Replaced(PODS, []))
+    else:
+        world.remove(PODS, "poison")
     world.run_until_idle()
-    assert world.metric(SET_ASIDE) == 0
+    assert world.metric(SET_ASIDE) == 1
 
 
 def test_a_step_that_fails_is_left_alone_for_a_while(

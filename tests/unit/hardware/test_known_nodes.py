@@ -60,6 +60,7 @@ def test_what_cards_had_before_a_boot_is_missing(tmp_path: Path) -> None:
     """Under their minors of now."""
     machine = three(tmp_path, {"videoNodes": 1})
     started(machine, tmp_path / "state").inventory()
+    assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700, "it is for the agent alone"
     machine.reboot([card.bdf for card in machine.state().cards][::-1])
     without(machine, CONTROL, *(f"/dev/gcu{minor}vid0" for minor in range(3)))
     cards = started(machine, tmp_path / "state").inventory().cards

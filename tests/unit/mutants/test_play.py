@@ -46,7 +46,7 @@ def python(code: str) -> Command:
         ("controller/x.py", ["tests/unit/controller/test_x.py", "tests/unit/controller"]),
         ("controller/z.py", ["tests/unit/controller"]),
         ("dra_driver/node/y.py", ["tests/unit/node/test_y.py", "tests/unit/node"]),
-        ("dra_driver/node/cdi/z.py", []),
+        ("dra_driver/node/cdi/z.py", ["tests/unit/node"]),
         ("dra_driver/version.py", []),
     ],
 )

@@ -26,7 +26,9 @@ def agent(world: DrsWorld) -> Agent:
 
 def test_a_foreign_instance_is_never_touched(world: DrsWorld, agent: Agent) -> None:
     world.tool.set_card(ONE, instances=(FOREIGN,), virtualization="DRS")
-    assert "no claim of this driver holds" in errors(agent, world.api.add(instance("a", 0, 1)))[0]
+    [refused] = errors(agent, world.api.add(instance("a", 0, 1)))
+    assert "no claim of this driver holds" in refused
+    assert "efsmi -i INDEX --drs --destroy-instance ID" in refused
     found = world.reconcile(agent).foreign
     assert found[CARDS[0]].taint == "gcu.enflame.com/foreign"
     assert "1g.6gb 5b0c4c7e" in found[CARDS[0]].text
@@ -54,7 +56,9 @@ def test_a_foreign_instance_beside_ours(world: DrsWorld, agent: Agent) -> None:
 
 def test_drs_mode_of_somebody_else_is_told(world: DrsWorld, agent: Agent) -> None:
     world.tool.set_card(ONE, virtualization="DRS")
-    assert "switched DRS mode on" in world.reconcile(agent).foreign[CARDS[0]].text
+    found = world.reconcile(agent).foreign[CARDS[0]]
+    assert (found.taint, found.value) == ("gcu.enflame.com/foreign", "")
+    assert "switched DRS mode on" in found.text
     assert world.tool.changes() == []
     assert world.reconcile(agent, adopt=True).foreign == {}
     assert world.tool.card(ONE).virtualization == "Disable"
@@ -64,6 +68,8 @@ def test_where_the_mode_is_not_told_a_listing_shows_who_divides_a_card(
     world: DrsWorld, agent: Agent
 ) -> None:
     """As while another card hangs: the summary is of all cards."""
+    assert world.reconcile(agent).foreign == {}
+    assert world.tool.calls == [], "the modes are known"
     world.cards.modes_told = False
     assert world.reconcile(agent).foreign == {}
     world.tool.set_card(ONE, instances=(FOREIGN,), virtualization="DRS")

@@ -12,6 +12,7 @@ from dra_driver.selector import selector
 from dra_driver.selector.allowance import Allowance, AllowanceSpent
 from dra_driver.selector.device import SelectorInput
 from dra_driver.selector.selector import Selectors, _Selector
+from dra_driver.selector.types import Type, Unifier
 from tests.unit.selector.expressions.table import DEVICE, DRIVER, spelled
 
 INPUT = SelectorInput.of(DRIVER, DEVICE)
@@ -104,6 +105,25 @@ def test_the_deadline_is_seen_and_is_no_answer(expression: str) -> None:
     clock.stands = True
     selectors.allowance.begin(5)
     assert selectors.matches(expression, INPUT) in {True, False}
+
+
+def test_the_deadline_is_seen_between_the_elements_of_a_literal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The type of each may be found through those of all others."""
+    found: list[Type] = []
+    final = Unifier.final
+
+    def slow(self: Unifier, kind: Type) -> Type:
+        found.append(kind)
+        return final(self, kind)
+
+    monkeypatch.setattr(Unifier, "final", slow)
+    selectors = Selectors(Allowance(lambda: float(len(found))))
+    selectors.allowance.begin(100)
+    with pytest.raises(AllowanceSpent):
+        selectors.matches(f"[{', '.join(['[]'] * 300)}].size() == 300", INPUT)
+    assert len(found) < 200
 
 
 def test_all_selectors_of_a_decision_have_one_budget() -> None:

@@ -46,9 +46,7 @@ def test_what_is_told(looks: list[tuple[float, str | None]], told: list[str]) ->
     recorder = ListRecorder()
     now: float = 0
     problem: str | None = None
-    readiness = ReadinessReporter(
-        lambda: problem, EventReporter(recorder, "n1"), patience=15.0, clock=lambda: now
-    )
+    readiness = ReadinessReporter(lambda: problem, EventReporter(recorder, "n1"), lambda: now)
     for now, problem in looks:  # noqa: B007 (read by the lambdas)
         readiness.run_once()
     assert recorder.lines == told

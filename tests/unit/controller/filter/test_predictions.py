@@ -257,6 +257,18 @@ def test_what_was_counted_follows_pods_and_nodes() -> None:
     assert fitting(cluster, APART) == "b1 bare"
 
 
+def test_a_tainted_node_counts_for_spreading_where_taints_are_ignored() -> None:
+    cluster = Zones()
+    tainted = node("b1") | {"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}}
+    tainted["metadata"]["labels"] = {HOSTNAME: "b1", ZONE: "b"}
+    cluster.remove(NODES, tainted)
+    cluster.put(NODES, tainted)
+    honoring = labelled(pod("p", topologySpreadConstraints=spread(nodeTaintsPolicy="Honor")))
+    assert fitting(cluster, EVEN) == "b1"
+    assert fitting(cluster, honoring) == "a1 a2 b1"
+    assert fitting(Zones(), honoring) == "b1"
+
+
 def test_a_pod_that_ends_does_not_count_for_spreading_alone() -> None:
     ending = labelled(pod("first", nodeName="a1"))
     ending["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import logging
+import platform
 import socket
 import ssl
 import threading
@@ -46,7 +47,9 @@ def test_one_connection_carries_many_calls(talk: http.client.HTTPSConnection) ->
 def test_get_is_answered_with_the_version_alone(talk: http.client.HTTPSConnection) -> None:
     talk.request("GET", "/version")
     answer = talk.getresponse()
-    assert (answer.status, json.load(answer)["gitVersion"]) == (200, f"v{VERSION}")
+    version = json.load(answer)
+    assert (answer.status, version["gitVersion"]) == (200, f"v{VERSION}")
+    assert version["pythonVersion"] == platform.python_version()
     talk.request("GET", "/filter")
     assert talk.getresponse().status == 404
 

@@ -137,6 +137,13 @@ FAULTS: dict[str, tuple[Installation, str]] = {
             "default/p2 and 2 others, so"
         ),
     ),
+    "an extender that is not called for a few pods": (
+        with_pods(*(pod(f"p{i}", containers=LIMIT) for i in range(3)), of=LIMITS),
+        (
+            "extender-bypassed: scheduler extender: it did not place default/p0, default/p1, "
+            "default/p2, so"
+        ),
+    ),
 }
 
 

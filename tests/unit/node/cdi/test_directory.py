@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,6 +52,21 @@ def test_a_link_in_the_way_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "cdi" / f"{NAME}.new").symlink_to(target)
     CdiDirectory(tmp_path / "cdi").write("uid-1", b"new")
     assert target.read_text() == "precious"
+
+
+def test_two_claims_at_once_may_make_the_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mkdir = Path.mkdir
+
+    def late(path: Path, **how: Any) -> None:
+        mkdir(path)
+        mkdir(path, **how)
+
+    monkeypatch.setattr(Path, "mkdir", late)
+    cdi = CdiDirectory(tmp_path / "cdi")
+    cdi.write("uid-1", b"one")
+    assert cdi.read("uid-1") == b"one"
 
 
 @pytest.mark.parametrize("uid", ["", "..", "../x", "a/b", "x.json"])

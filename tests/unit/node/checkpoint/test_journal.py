@@ -201,7 +201,7 @@ def test_a_failed_sync_is_the_failure_of_all_who_waited_for_it(tmp_path: Path) -
 
 def test_every_record_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[bytes] = []
-    journal = opened(tmp_path)
+    journal, other = opened(tmp_path), opened(tmp_path)
     fdatasync = os.fdatasync
 
     def sync(fd: int) -> None:
@@ -213,6 +213,10 @@ def test_every_record_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     journal.snapshot()
     assert len(synced) == 1
     assert encode(prepared(1).raw) in synced[0]
+    other.write(prepared(2))
+    journal.write(prepared(3))
+    assert len(synced) == 3
+    assert encode(prepared(3).raw) in synced[2]
 
 
 @given(st.data())

@@ -24,6 +24,7 @@ STRINGS: Final = Theme(
         r'strings.quote("é\n\"") == "\"é\\n\\\"\""',
         r'"\x41\u0042\U00000043\104" == "ABCD" && "\a\b\f\n\r\t\v\\\'\"\`\?".size() == 12',
         r"""'''a'b''' == "a'b" && r"\d" == "\\d" && r"\" == "\\" && b"\xff" == b"\377" """,
+        r'b"a\x62" == b"ab"',
         '"// no comment" == "// no comment"',
     ),
     differs=('"é" == "e\\u0301"',),

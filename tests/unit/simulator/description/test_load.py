@@ -192,7 +192,7 @@ def test_an_unknown_model_needs_only_what_the_catalog_cannot_tell() -> None:
 
     (made,) = loaded({"cards": [card]}).cards
 
-    assert (made.form.memory_mib, made.drs) == (8192, False)
+    assert (made.form.memory_mib, made.drs, made.numa_node) == (8192, False, -1)
 
 
 @pytest.mark.parametrize(

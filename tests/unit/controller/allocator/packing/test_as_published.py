@@ -73,6 +73,11 @@ def test_the_fuller_node_comes_first() -> None:
         "b",
         ["whole-0000-00"],
     )
+    share = claim("c", [request(cls=SHARED, capacity=SHARE)])
+    shared = [*AS_AGENTS_PUBLISH, *pool("b", cards(2, "shared"))]
+    for policy, node in ((BINPACK, "a"), (SchedulerPolicy(), "b")):  # a has the fuller card
+        chosen = decide(shared, [SHARES_ON_0], share, policy=policy)
+        assert chosen == (node, ["shared-0000-00"])
     emptier = SchedulerPolicy(nodes=Packing.SPREAD)
     held = [allocated("w", "b", *names("whole", 0))]
     assert decide(nodes, held, claim("c"), policy=emptier) == ("a", ["whole-0000-03"])
