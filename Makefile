@@ -140,6 +140,10 @@ proto: ## generate the kubelet API's Python code from proto/
 docs: ## write the tables of docs/ whose source is code
 	@$(PY) -m tests.generated_docs
 
+.PHONY: docs-behind
+docs-behind: ## list the Chinese pages whose English page has changed since
+	@$(PY) -m tests.chinese_pages
+
 .PHONY: golden
 golden: ## write all stored files that tests compare with: what docs and proto write, and printed tables
 	@$(PY) -m tests.golden

@@ -50,8 +50,8 @@ NOMINATED_PODS_BOUND: Final = CounterSpec(
 )
 WAITING_GROUPS: Final = GaugeSpec(
     "gcu_controller_waiting_groups",
-    "Groups of pods that wait, by reason: `incomplete` (too few pods, or a claim is missing), "
-    "`devices`, `refused` (a pod may not have what it asks for).",
+    "Groups of pods that wait, by reason. `incomplete`: too few pods, or a claim is missing. "
+    "`devices`: not enough devices. `refused`: a pod may not have what it asks for.",
     ("reason",),
 )
 GROUP_SECONDS: Final = HistogramSpec(
@@ -123,9 +123,9 @@ NODES_WITHOUT_AGENT: Final = GaugeSpec(
 )
 PODS_WITHOUT_CLAIM: Final = GaugeSpec(
     "gcu_controller_pods_without_claim",
-    "Pods that run on a node with an agent and have neither a claim nor limits, but cards by their "
-    "spec: the variable `ENFLAME_VISIBLE_DEVICES`, the RuntimeClass of the agents, or a hostPath "
-    "`/dev/gcu…`. `node` and `namespace` are theirs.",
+    "Pods on nodes with an agent that have neither a claim nor limits, and whose spec gives them "
+    "cards. It has the variable `ENFLAME_VISIBLE_DEVICES`, the RuntimeClass of the agents, or a "
+    "hostPath `/dev/gcu…`. `node` and `namespace` are those of the pods.",
     ("node", "namespace"),
 )
 WEBHOOK_REVIEWS: Final = CounterSpec(
@@ -146,9 +146,9 @@ EXTENDER_CALL_SECONDS: Final = HistogramSpec(
 )
 EXTENDER_CALLS: Final = CounterSpec(
     "gcu_extender_calls",
-    "Without DRA: calls by their outcome: `served` (also when no node has room), `refused` (this "
-    "replica does not lead, or has not read the cluster yet, or the node of a bind has no room any "
-    "more), `failed`.",
+    "Without DRA: calls by their outcome: `served` (also when no node has room), `refused`, "
+    "`failed`. Refused: this replica does not lead or has not read the cluster yet, or the node of "
+    "a bind has no room any more.",
     ("verb", "outcome"),
 )
 EXTENDER_REFUSED_BY_NODE: Final = CounterSpec(

@@ -16,18 +16,18 @@ ATTRIBUTES: Final = {
     names.ATTR_PROFILES: "the partitions that the card can be divided into",
     names.ATTR_SIPS: "number of processors, where a profile states it",
     names.ATTR_DRIVER_VERSION: (
-        "of the kernel driver: three numbers, and what follows them as build metadata, which is "
-        "not compared (`1.4.0.3` becomes `1.4.0+3`); absent if the version does not begin with "
+        "version of the kernel driver, as three numbers. The rest becomes build metadata, which "
+        "is not compared: `1.4.0.3` becomes `1.4.0+3`. Absent if the version does not begin with "
         "three numbers"
     ),
     names.ATTR_PCIE_SWITCH: (
-        "the card's nearest PCIe switch, whether or not another card is on it: the address of its "
-        "upstream port, which is the second bridge above the card; absent if the card is on a root "
-        "port"
+        "the card's nearest PCIe switch, whether or not another card is on it. The value is the "
+        "address of the switch's upstream port, the second bridge above the card. Absent if the "
+        "card is on a root port"
     ),
     names.ATTR_PCIE_BRIDGES: (
-        "the bridges above the card from the root port down, without the PCI domain; of more than "
-        "eight, the first seven and the nearest switch; absent if there is none"
+        "the bridges above the card from the root port down, without the PCI domain. Of more than "
+        "eight bridges it has the first seven and the nearest switch. Absent if there is none"
     ),
     names.ATTR_PCI_BUS_ID: "the card's PCI address, as other drivers have it",
     names.ATTR_PCIE_ROOT: "the PCIe root complex, as other drivers publish it; absent if unknown",

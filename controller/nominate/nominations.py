@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -14,6 +15,8 @@ from dra_driver.model.claims.claim import Object, all_results, allocation
 
 _GATED: Final = "SchedulingGated"
 """The reason of the condition PodScheduled that a gated pod has, and keeps until the first try."""
+
+_Device = tuple[str, str, str]  # driver, pool, name
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,7 @@ class _Expected:
 
     node: str
     claim: Object
+    devices: frozenset[_Device]
 
 
 class Nominations:
@@ -56,6 +60,7 @@ class Nominations:
         self._pods: dict[Key, Nomination] = {}
         self._users: dict[Key, Key] = {}  # by claim the pod that it is expected to be allocated for
         self._expected: dict[Key, _Expected] = {}  # by claim
+        self._takers: defaultdict[_Device, set[Key]] = defaultdict(set)  # of the same claims
         self._keys: dict[str, Key] = {}  # of the same claims, by UID
         self._waiting: dict[Key, None] = {}  # pods beyond the limit, in their order
 
@@ -99,8 +104,7 @@ class Nominations:
         named = self._pods[key] = Nomination(uid_of(pod), node, tuple(claims))
         for claim in named.claims:
             self._users[Key.of_claim(claim)] = key
-            self._expected[Key.of_claim(claim)] = _Expected(node, claim)
-            self._keys[uid_of(claim)] = Key.of_claim(claim)
+            self._expect(node, claim)
             self._cache.assume(claim)
 
     def withdraw(self, key: Key) -> None:
@@ -128,17 +132,14 @@ class Nominations:
             return None
         self._users.pop(key, None)
         self._forget(key)
-        taken = set() if claim is None else _devices(claim)
-        return Settled(expected.node, as_expected=taken == _devices(expected.claim))
+        taken = frozenset() if claim is None else _devices(claim)
+        return Settled(expected.node, as_expected=taken == expected.devices)
 
     def nodes_of(self, claim: Object) -> set[str]:
         """The nodes on which other claims are expected to get devices that this one has."""
-        taken, key = _devices(claim), Key.of_claim(claim)
-        return {
-            expected.node
-            for other, expected in self._expected.items()
-            if other != key and not taken.isdisjoint(_devices(expected.claim))
-        }
+        takers = [self._takers[each] for each in _devices(claim) if each in self._takers]
+        others = set[Key]().union(*takers) - {Key.of_claim(claim)}
+        return {self._expected[other].node for other in others}
 
     def end(self, key: Key, *, is_bound: bool = False) -> Nomination | None:
         """The pod was judged, or is gone. The claims of a bound pod count as expected until the
@@ -165,16 +166,34 @@ class Nominations:
         key = self._keys.get(uid_to_be_made(pods.owning_pod(claim) or ""))
         return key if key is not None and is_made(claim, self._expected[key].claim) else None
 
+    def _expect(self, node: str, claim: Object) -> None:
+        key = Key.of_claim(claim)
+        self._drop(key)
+        expected = self._expected[key] = _Expected(node, claim, _devices(claim))
+        self._keys[uid_of(claim)] = key
+        for device in expected.devices:
+            self._takers[device].add(key)
+
     def _forget(self, key: Key) -> None:
         """The claim counts as the watch reported it."""
-        if (expected := self._expected.pop(key, None)) is not None:
-            self._keys.pop(uid_of(expected.claim), None)
+        if (expected := self._drop(key)) is not None:
             self._cache.forget(expected.claim)
 
+    def _drop(self, key: Key) -> _Expected | None:
+        expected = self._expected.pop(key, None)
+        if expected is None:
+            return None
+        self._keys.pop(uid_of(expected.claim), None)
+        for device in expected.devices:
+            self._takers[device].discard(key)
+            if not self._takers[device]:
+                del self._takers[device]
+        return expected
 
-def _devices(claim: Object) -> set[tuple[str, str, str]]:
+
+def _devices(claim: Object) -> frozenset[_Device]:
     """Those of other drivers count, too."""
-    return {(result.driver, result.pool, result.device) for result in all_results(claim)}
+    return frozenset((each.driver, each.pool, each.device) for each in all_results(claim))
 
 
 def is_judged(pod: Object) -> bool:

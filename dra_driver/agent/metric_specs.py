@@ -40,8 +40,8 @@ CARD_MEMORY_USED: Final = GaugeSpec(
 )
 CARD_PROBLEM: Final = GaugeSpec(
     "gcu_card_problem",
-    "1 for each problem of a card, as the taint of its devices has it: `problem` is `unhealthy`, "
-    "`failing`, `held`, `foreign` or `changing`, and `value` says more.",
+    "1 for each problem of a card. `problem` is the taint of its devices: `unhealthy`, "
+    "`failing`, `held`, `foreign` or `changing`. `value` is the value of that taint.",
     ("pci_bus_id", "problem", "value"),
 )
 CARD_SIZE: Final = GaugeSpec(

@@ -17,12 +17,12 @@ from kubectl_gcu.checks.finding import Check, Finding, named
 from kubectl_gcu.checks.installation import Installation
 from kubectl_gcu.cluster.pod_events import event_time
 
-POD_GONE: Final = Check("pod-gone", "a claim is reserved for a pod that is gone")
+POD_GONE: Final = Check("pod-gone", "a claim is reserved for a pod that no longer exists")
 POD_ENDED: Final = Check(
     "pod-ended",
     "an ended pod names a claim that other pods use: Kubernetes writes the claim without end",
 )
-NODE_GONE: Final = Check("node-gone", "a claim has devices of a node that is gone")
+NODE_GONE: Final = Check("node-gone", "a claim has devices of a node that no longer exists")
 NOT_REPORTED: Final = Check(
     "not-reported",
     "a pod with a claim runs, and the agent did not write `status.devices` of the claim",

@@ -19,7 +19,7 @@ from kubectl_gcu.cluster.pod_events import NOT_ALLOCATED
 GATE_UNDECIDED: Final = Check(
     "gate-undecided",
     "kube-scheduler allocates, and the scheduling gate has held a pod back for more than two "
-    "minutes, although the pod does not wait for room: no controller leads, or it decides nothing",
+    "minutes. The pod does not wait for room: no controller leads, or it decides nothing",
 )
 _LONG: Final = 120.0  # seconds; a leader decides within two, and a new one leads within twenty
 _MOST_NAMED: Final = 3

@@ -15,9 +15,9 @@ from kubectl_gcu.inventory.views import NodeView, ServedBy
 
 CARDS_WITHOUT_CLAIM: Final = Check(
     "cards-without-claim",
-    "a pod has cards by the variable `ENFLAME_VISIBLE_DEVICES` of any container, by a "
-    "hostPath `/dev/gcu…` or by the RuntimeClass of the agents, and has no claim. Not found: "
-    "variables of images and of `envFrom`",
+    "a pod without a claim has cards: by the variable `ENFLAME_VISIBLE_DEVICES` of any container, "
+    "by a hostPath `/dev/gcu…` or by the RuntimeClass of the agents. Not found: variables of "
+    "images and of `envFrom`",
 )
 EXTENDER_BYPASSED: Final = Check(
     "extender-bypassed",

@@ -28,8 +28,8 @@ NOT_REGISTERED: Final = Check(
 )
 NOT_PREPARED: Final = Check(
     "not-prepared",
-    "a claim holds its devices, and its pod has not started for more than three minutes, because "
-    "the node refuses the claim or fails to prepare it",
+    "a claim holds its devices, and its pod has not started for more than three minutes. The node "
+    "refuses the claim, or fails to prepare it",
 )
 CDI_FAILED: Final = Check(
     "cdi-failed",

@@ -303,7 +303,7 @@ def test_an_uninstall_while_pods_are_made(
     scene: Scene, webhook: GateWebhook, uninstall_kubeconfig: Path, tmp_path: Path
 ) -> None:
     """As helm runs it before it deletes anything. The controller goes on meanwhile."""
-    webhook.serve("--allocator=scheduler", "--nomination-waiting=0", pair=webhook.issue())
+    webhook.serve(*NAMES_NODES, pair=webhook.issue())
     webhook.wait_until_it_gates()
     with pods_being_made(scene) as made:
         wait_until(lambda: len(made) > 5, PATIENCE, "some pods")

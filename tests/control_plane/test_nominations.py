@@ -21,6 +21,7 @@ from tests.control_plane.conftest import Scene, Start
 from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.nominating import (
     GATES,
+    LIFTS_ONE,
     NAMES_NODES,
     bound,
     controller,
@@ -90,8 +91,9 @@ def test_of_a_resource_that_one_node_has(scene: Scene, controller: ControllerPro
 
 
 def test_a_pod_without_room_is_told_why_and_served_in_turn(
-    scene: Scene, controller: ControllerProcess
+    scene: Scene, start_controller: Start
 ) -> None:
+    start_controller(*LIFTS_ONE).wait_for_log("begins")
     machines(scene, 1, 0)
     start(scene, "first")
     bound(scene, "first")

@@ -13,7 +13,7 @@ from tests.e2e.page_steps import Command, commands_in
 
 pytestmark = pytest.mark.control_plane
 
-ITS_OWN: Final = {"secret", "serviceaccount"}
+ITS_OWN: Final = {"configmap", "secret", "serviceaccount"}
 PAGES: Final = sorted((Path(__file__).parents[2] / "docs/user").glob("*.md"))
 
 

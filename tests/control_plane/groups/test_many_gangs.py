@@ -13,7 +13,7 @@ from controller.cache import pods
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object
 from tests.control_plane.conftest import Scene, Start
-from tests.control_plane.nominating import machines, nominating
+from tests.control_plane.nominating import NAMES_NODES, machines, nominating
 from tests.control_plane.objects import claim, pod_with
 from tests.control_plane.pod_groups import OUR_GATE, PodGroups, member_of
 from tests.seed import SEED
@@ -78,7 +78,7 @@ def test_all_are_served_and_none_is_half_bound(
     scene: Scene, groups: PodGroups, start_controller: Start
 ) -> None:
     """Forty cards: ten gangs at a time."""
-    flags = ("--allocator=scheduler", "--nomination-waiting=0", "--fairness-patience=10")
+    flags = (*NAMES_NODES, "--fairness-patience=10")
     start_controller(*flags).wait_for_log("begins")
     machines(scene, 5, *range(8))
     crowd, chance = Crowd(scene, groups), random.Random(SEED)

@@ -16,6 +16,7 @@ from tests.control_plane import components
 from tests.control_plane.conftest import Scene, Start
 from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.nominating import (
+    LIFTS_ONE,
     NAMES_NODES,
     bound,
     controller,
@@ -60,8 +61,9 @@ def test_a_gang_goes_whole_to_the_fewest_nodes(
 
 @pytest.mark.parametrize("size", [pytest.param(2, marks=pytest.mark.matrix), 3])
 def test_a_basic_group_is_bound_as_far_as_the_cards_reach(
-    scene: Scene, groups: PodGroups, controller: ControllerProcess, size: int
+    scene: Scene, groups: PodGroups, start_controller: Start, size: int
 ) -> None:
+    start_controller(*LIFTS_ONE).wait_for_log("begins")
     names = GANG[:size]
     machines(scene, 1, 0, 1)
     groups.make("group")
@@ -99,7 +101,7 @@ def test_one_of_two_gangs_is_bound_and_then_the_other(
     for gang, names in zip(("a", "b"), gangs, strict=True):
         groups.make(gang, least=2)
         groups.join(gang, *names, gated=True)
-    start_controller("--allocator=scheduler", "--nomination-waiting=0").wait_for_log("begins")
+    start_controller(*NAMES_NODES).wait_for_log("begins")
     first = groups.wait_for_one(*gangs)
     [second] = [gang for gang in gangs if gang is not first]
     assert groups.gated(second) == second
@@ -113,8 +115,7 @@ def test_a_gang_without_room_says_what_it_is_short_of(
     scene: Scene, groups: PodGroups, start_controller: Start
 ) -> None:
     """Smaller work goes on, and the gang is bound when there is room."""
-    flags = ("--allocator=scheduler", "--nomination-waiting=0")
-    start_controller(*flags).wait_for_log("begins")
+    start_controller(*NAMES_NODES).wait_for_log("begins")
     machines(scene, 3, 0)
     groups.make("gang", least=4)
     groups.join("gang", *GANG, gated=True)
@@ -216,8 +217,7 @@ def test_what_is_lost_between_name_and_attempt(
 ) -> None:
     """Somebody else takes a card of the named node while kube-scheduler is away: nothing is half
     bound, and no member keeps a name."""
-    flags = ("--allocator=scheduler", "--nomination-waiting=0")
-    start_controller(*flags).wait_for_log("begins")
+    start_controller(*NAMES_NODES).wait_for_log("begins")
     machines(scene, 1, 0, 1, 2, 3)
     groups.make("gang", least=4)
     with components.stopped(scene.cluster):
@@ -236,8 +236,7 @@ def test_what_is_lost_between_name_and_attempt(
 def test_min_count_is_lowered_and_a_member_deleted_while_it_waits(
     scene: Scene, groups: PodGroups, start_controller: Start
 ) -> None:
-    flags = ("--allocator=scheduler", "--nomination-waiting=0")
-    start_controller(*flags).wait_for_log("begins")
+    start_controller(*NAMES_NODES).wait_for_log("begins")
     machines(scene, 1, 0, 1)
     groups.make("gang", least=3)
     groups.join("gang", *GANG[:3], gated=True)

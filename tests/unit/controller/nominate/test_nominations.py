@@ -100,6 +100,15 @@ def test_devices_that_another_claim_got(device: str, nodes: set[str]) -> None:
     assert world.nominations.nodes_of(allocated("c", "a", device)) == set()
 
 
+def test_only_what_is_expected_last_counts() -> None:
+    world = World()
+    world.nominations.add(world.pod, "a", [allocated("c", "a", OTHER_CARD)])
+    assert world.nominations.nodes_of(allocated("x", "a", CARD)) == set()
+    assert world.nominations.nodes_of(allocated("x", "a", OTHER_CARD)) == {"a"}
+    world.nominations.withdraw(pods.key_of(world.pod))
+    assert world.nominations.nodes_of(allocated("x", "a", OTHER_CARD)) == set()
+
+
 def test_beyond_the_limit_pods_wait_in_their_order() -> None:
     nominations = Nominations(ClusterCache(Selectors()), limit=1)
     first, second, third = (pod(name) for name in ("first", "second", "third"))
