@@ -281,9 +281,10 @@ def _owner_in(raw: Mapping[str, Any]) -> Owner:
 
 
 def _device_out(device: PreparedDevice) -> dict[str, Any]:
-    # By way of JSON: a new record has lists, as one that was read.
-    raw: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(device))
-    return {**raw, "sees": [str(card) for card in device.visible_cards]}
+    raw: dict[str, Any] = msgspec.to_builtins(device)
+    raw["sees"] = tuple(map(str, device.visible_cards))
+    # As a record that is read has it.
+    return {key: list(each) if isinstance(each, tuple) else each for key, each in raw.items()}
 
 
 def _device_in(raw: Mapping[str, Any]) -> PreparedDevice:
