@@ -33,7 +33,7 @@ from itertools import pairwise
 
 from bench.figures import Figures
 from bench.parts import Parts
-from bench.programs import SCHEDULER
+from bench.programs import UNLIMITED
 from bench.published import add_nodes
 from bench.report import result, say
 from bench.scenarios import SCENARIOS, USUAL, Ask
@@ -44,11 +44,6 @@ from tests.cluster.versions import chosen_with_dra
 from tests.control_plane.attacks import ATTACKS
 
 PARTS = ("bursts", "single", "waiting", "hostile")
-_FLAGS = {
-    SCHEDULER: ("--kube-api-qps=5000", "--kube-api-burst=5000"),
-    "kube-apiserver": ("--max-requests-inflight=4000", "--max-mutating-requests-inflight=2000"),
-    "kube-controller-manager": ("--kube-api-qps=5000", "--kube-api-burst=5000"),
-}
 
 
 def main() -> None:
@@ -59,7 +54,7 @@ def main() -> None:
         f"bench-{os.getpid()}",
         kubernetes=chosen_with_dra(),
         keep_nodes_ready=True,
-        extra_flags=_FLAGS,
+        extra_flags=UNLIMITED,
     )
     figures, writes = Figures(), dict[str, object]()
     cluster = Cluster.up(settings, owner=own_process(), report=say)

@@ -37,7 +37,7 @@ from bench.constrained import (
     make_nodes_differ,
     replica_set,
 )
-from bench.programs import SCHEDULER, SECONDS, Programs, running
+from bench.programs import SECONDS, UNLIMITED, Programs, running
 from bench.published import Publication, add_nodes, claim_of, for_all
 from bench.report import result, say, table
 from bench.scenarios import SCENARIOS, Scenario
@@ -53,11 +53,6 @@ from tests.cluster.waiting import wait_until
 from tests.control_plane.objects import pod_with
 
 _THERE, _WAITING = "there", "waiting"  # namespaces
-_FLAGS = {
-    SCHEDULER: ("--kube-api-qps=5000", "--kube-api-burst=5000"),
-    "kube-apiserver": ("--max-requests-inflight=4000", "--max-mutating-requests-inflight=2000"),
-    "kube-controller-manager": ("--kube-api-qps=5000", "--kube-api-burst=5000"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +144,7 @@ def main() -> None:
     kubernetes = chosen_with_dra()
     name = chosen.scenario or _usual(kubernetes)
     settings = Settings(
-        f"bench-{os.getpid()}", kubernetes=kubernetes, keep_nodes_ready=True, extra_flags=_FLAGS
+        f"bench-{os.getpid()}", kubernetes=kubernetes, keep_nodes_ready=True, extra_flags=UNLIMITED
     )
     rows: dict[str, dict[str, float]] = {}
     cluster = Cluster.up(settings, owner=own_process(), report=say)

@@ -24,6 +24,13 @@ CONTROLLER: Final = "controller"
 SECONDS: Final = 1800.0
 """After so long a measurement is given up."""
 
+UNLIMITED: Final = {
+    SCHEDULER: ("--kube-api-qps=5000", "--kube-api-burst=5000"),
+    "kube-apiserver": ("--max-requests-inflight=4000", "--max-mutating-requests-inflight=2000"),
+    "kube-controller-manager": ("--kube-api-qps=5000", "--kube-api-burst=5000"),
+}
+"""Flags of a control plane of which no limit of calls a second is to be measured."""
+
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _SERVER: Final = (SCHEDULER, "kube-apiserver", "etcd")
 _IDLE: Final = 0.05

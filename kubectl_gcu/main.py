@@ -37,6 +37,7 @@ from kubectl_gcu.cluster.saved import SavedState
 from kubectl_gcu.cluster.state import read_cluster
 from kubectl_gcu.cluster.to_decide import objects_to_decide
 from kubectl_gcu.gcushare import as_gcushare
+from kubectl_gcu.inventory.groups import groups
 from kubectl_gcu.inventory.nodes import inventory
 from kubectl_gcu.inventory.views import Totals
 from kubectl_gcu.scheduling.explain import explain_pod, pods_of_claim
@@ -85,7 +86,9 @@ def _say(text: str, to: TextIO) -> None:
 
 
 def _inspect(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
-    nodes, missing = inventory(read_cluster(api, options.namespace))
+    state = read_cluster(api, options.namespace)
+    nodes, missing = inventory(state)
+    found = tuple(groups(state, options.node))
     if options.node:
         nodes = [each for each in nodes if each.name == options.node]
     for sentence in missing:
@@ -96,12 +99,14 @@ def _inspect(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
         return FAILED
     match options.output:
         case "json" | "yaml":
-            text = output.as_text(options.output, output.as_data(nodes, missing))
+            data = output.as_data(nodes, missing) | {"groups": output.as_object(found)}
+            text = output.as_text(options.output, data)
         case "gcushare" | "gcushare-drs":
             mode = Mode.DRS if options.output == "gcushare-drs" else Mode.SHARED
             text = as_gcushare(nodes, mode, one=bool(options.node))
         case _:
             text = output.table(nodes, wide=options.output == "wide", colour=out.isatty())
+            text += "".join(f"{output.plain(str(each))}\n" for each in found)
     out.write(text)
     return PARTIAL if missing else 0
 

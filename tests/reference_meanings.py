@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dra_driver.model import names
+from dra_driver.model.claims.packing import Packing
 
 ATTRIBUTES: Final = {
     names.ATTR_TYPE: "the mode; the DeviceClasses select by it",
@@ -55,6 +56,8 @@ CONFIG: Final = {
 }
 
 # Of fields whose type does not say which values are valid.
+PACKINGS: Final = " or ".join(f"`{each.value}`" for each in Packing)
+
 CONFIG_VALUES: Final = {
     "memory": "a quantity, such as `14Gi`",
     "cores": "whole number, 1 to 99",
@@ -145,7 +148,7 @@ ANNOTATIONS: Final = {
     ),
     names.ANNOTATION_PACK_NODES: (
         *("annotation", "PodGroup", "you"),
-        "`spread` or `binpack`: how [the pods of the group](groups.md) are packed on nodes",
+        f"{PACKINGS}: how [the pods of the group](groups.md) are packed on nodes",
     ),
     names.ANNOTATION_ISOLATION: (
         *("annotation", "Pod", "you"),

@@ -36,6 +36,7 @@ from tests.reference_meanings import (
     CONFIG,
     CONFIG_VALUES,
     EXIT_CODES,
+    PACKINGS,
     TAINTS,
 )
 
@@ -181,14 +182,17 @@ def _fields(model: type[BaseModel], path: str = "") -> Iterator[tuple[str, str]]
 def _values(name: str, annotation: Any) -> str:
     """Of a field of that type. Raises ValueError if the type does not say them."""
     if annotation == Packing | None:
-        return " or ".join(f"`{each.value}`" for each in Packing)
+        return PACKINGS
     if get_origin(annotation) is Literal:
         return f"`{get_args(annotation)[0]}`"
     if annotation == Amount | None:
         return "whole number from 1"
     if Mode in (get_args(get_args(annotation)[0]) or ()):
         return " or ".join(f"`{word}`" for word in ISOLATION)
-    raise ValueError(f"the values of {name} are neither in its type nor in CONFIG_VALUES")
+    raise ValueError(
+        f"the values of {name} are not known by its type: "
+        "enter them in CONFIG_VALUES (tests/reference_meanings.py)"
+    )
 
 
 def _devices(kinds: Sequence[str]) -> str:

@@ -211,15 +211,18 @@ def run(tier: str) -> Outcome:
     that fails."""
     started, before = time.monotonic(), _processor()
     print(f"== {tier}", flush=True)
-    building, passed = 0.0, True
+    building, failed = 0.0, list[Command]()
     for command in TIERS[tier]:
         began = time.monotonic()
-        passed &= _succeeds(command)
+        if subprocess.run(command, cwd=_CHECKOUT, env=os.environ, check=False).returncode:
+            failed.append(command)
         building += time.monotonic() - began if command in _BUILDS else 0.0
-        if not passed and tier not in INDEPENDENT:
+        if failed and tier not in INDEPENDENT:
             break
+    for command in failed:  # at the end, where they are read
+        print(f"== FAILED: {Path(command[0]).name} {shlex.join(command[1:])}", flush=True)
     seconds, processor = time.monotonic() - started, _processor() - before
-    outcome = Outcome(tier, seconds, passed, building, processor)
+    outcome = Outcome(tier, seconds, not failed, building, processor)
     print(f"== {outcome}\n", flush=True)
     return outcome
 
@@ -229,14 +232,6 @@ def _processor() -> float:
     such as a cluster's own processes, is not in it."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
-
-
-def _succeeds(command: Command) -> bool:
-    """Run the command. If it fails, print which one it was."""
-    passed = subprocess.run(command, cwd=_CHECKOUT, env=os.environ, check=False).returncode == 0
-    if not passed:
-        print(f"== FAILED: {Path(command[0]).name} {shlex.join(command[1:])}", flush=True)
-    return passed
 
 
 @contextmanager

@@ -338,9 +338,9 @@ class ClusterCache:
         """The pods on nodes, and what they take there."""
         return self._counts.assigned
 
-    def allocated_share(self, nodes: NodeSet) -> int:
-        """How much cpu and memory of these nodes is requested, in percent."""
-        return self._counts.assigned.usage().resources.allocated_share(nodes)
+    def allocated_share(self, nodes: NodeSet, more: Mapping[str, int]) -> int:
+        """How much cpu and memory of these nodes is requested, in percent, with `more` of them."""
+        return self._counts.assigned.usage().resources.allocated_share(nodes, more)
 
     def claims_of(self, pod: Object) -> dict[str, Object] | None:
         """The pod's claims by their names in the pod; None while one is missing, being deleted

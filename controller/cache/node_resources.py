@@ -65,15 +65,17 @@ class NodeResources:
         known.move_to_end(asked)
         return nodes
 
-    def allocated_share(self, nodes: NodeSet) -> int:
-        """How much cpu and memory of these nodes is requested, in percent: what kube-scheduler's
-        placements are scored by (1.37.2, `resourceAllocationScorer.scorePlacement` with
-        MostAllocated, cpu and memory of equal weight)."""
+    def allocated_share(self, nodes: NodeSet, more: Mapping[str, int]) -> int:
+        """How much cpu and memory of these nodes is requested, with `more` of them, in percent:
+        what kube-scheduler's placements are scored by (1.37.2,
+        `resourceAllocationScorer.scorePlacement` with MostAllocated, cpu and memory of equal
+        weight)."""
         names = list(self._numbers.names(nodes))
         shares = list[int]()
         for resource in ("cpu", "memory"):
             total = sum(self._allocatable.get(name, _NOTHING).get(resource, 0) for name in names)
             used = sum(self._used.get(name, _NOTHING).get(resource, 0) for name in names)
+            used += more.get(resource, 0)
             if total:
                 shares.append(100 * min(total, used) // total)
         return sum(shares) // len(shares) if shares else 0

@@ -139,6 +139,12 @@ _LACK: Final = {
 }
 
 
+def min_count(group: Object) -> int:
+    """How many pods of the PodGroup are bound together; 0 unless it is a gang."""
+    policy = group["spec"].get("schedulingPolicy") or {}
+    return int((policy.get("gang") or {}).get("minCount") or 0)
+
+
 @dataclass(slots=True)
 class _Group:
     obj: Object | None = None
@@ -260,12 +266,11 @@ class PodGroups:
 
     def _view(self, name: Name) -> PodGroup:
         group = self._groups.get(name) or _Group()
-        policy = {} if group.obj is None else group.obj["spec"].get("schedulingPolicy") or {}
         return PodGroup(
             name=name,
             uid="" if group.obj is None else uid_of(group.obj),
             exists=group.obj is not None,
-            min_count=int((policy.get("gang") or {}).get("minCount") or 0),
+            min_count=0 if group.obj is None else min_count(group.obj),
             counts=Counter(group.counts),
             obj=group.obj or {},
         )

@@ -143,8 +143,9 @@ def failed_reservation(pod: Pod) -> str:
 
 
 def not_scheduled(pod: Pod) -> Condition:
-    """Reason and message of the pod's condition PodScheduled if it is false; None where no
-    scheduler has tried the pod."""
+    """Reason and message of the pod's condition PodScheduled if it is false. None of a pod that no
+    scheduler has tried, and that never had a gate: for a gate the API server sets the condition
+    (1.37.2, `applySchedulingGatedCondition`)."""
     for condition in (pod.get("status") or {}).get("conditions") or ():
         if (condition["type"], condition["status"]) == ("PodScheduled", "False"):
             return str(condition.get("reason", "")), str(condition.get("message", ""))

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from controller.allocator.claim_request import ClaimRequest
 from controller.allocator.nodes.node_set import NodeSet
 from controller.cache.keys import uid_of
 from controller.cache.pod_groups import PodGroup
@@ -13,6 +14,7 @@ from controller.cache.pods import key_of
 from controller.placer.pod_claims import PodClaims
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.claims.packing import Packing
+from dra_driver.model.names import CLASS_WHOLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,23 @@ def shortage(left: Iterable[PodClaims]) -> str:
             count = exact.device_request.count
             devices[exact.class_name] += 1 if count is None else count
     return " and ".join(f"{count} of {name}" for name, count in sorted(devices.items()))
+
+
+def free_cards_needed(members: Iterable[PodClaims], quorum: int) -> int:
+    """At least so many cards of which nothing is allocated so many of the members need."""
+    counts = sorted(sum(map(_whole_cards, asked.wanted)) for asked in members)
+    return sum(counts[:quorum])
+
+
+def _whole_cards(claim: ClaimRequest) -> int:
+    """0 of what may be served by other cards than free ones."""
+    exacts = [each.alternatives[0] for each in claim.requests if len(each.alternatives) == 1]
+    return sum(
+        each.device_request.count or 0
+        for each in exacts
+        if each.class_name == CLASS_WHOLE
+        and not (each.tolerations or each.device_request.admin_access)
+    )
 
 
 def with_claims(asked: PodClaims, allocated: dict[str, Object]) -> PodClaims:

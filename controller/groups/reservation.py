@@ -46,8 +46,8 @@ class _EmptyCluster:
         for device in allocations_of(claim):
             self._state.allocated.remove(device)
 
-    def allocated_share(self, nodes: NodeSet) -> int:
-        del nodes
+    def allocated_share(self, nodes: NodeSet, more: Mapping[str, int]) -> int:
+        del nodes, more
         return 0
 
     def cards_of_replicas(self, pod: Object) -> Mapping[CardKey, int]:

@@ -20,11 +20,13 @@ from controller.allocator.nodes.node_set import NodeSet
 from controller.allocator.nodes.node_set import numbers as node_numbers
 from controller.allocator.packing.policy import BINPACK
 from controller.cache.keys import uid_of
+from controller.cache.pod_requests import pod_requests
 from controller.groups.request import (
     GroupPlaced,
     GroupRequest,
     GroupUnplaced,
     Placement,
+    free_cards_needed,
     shortage,
 )
 from controller.groups.trial import GroupCluster, Trial
@@ -37,7 +39,7 @@ from dra_driver.model.claims.packing import Packing
 
 MOST_MEMBERS: Final = 512
 """Members that are placed together. Of a larger group each is placed as it fits."""
-MOST_PLACEMENTS: Final = 2_048
+MOST_PLACEMENTS: Final = 1_024
 """Attempts to place one member, in one search. Then no further set of nodes is tried."""
 _PER_STEP: Final = 64
 _FULLEST_FIRST: Final = BINPACK.for_nodes
@@ -166,35 +168,51 @@ class GroupSearch:
     def _in_best_domain(self) -> _Steps:
         """As kube-scheduler chooses a domain (1.37.2, `podGroupSchedulingPlacementAlgorithm`): the
         one of its bound members; otherwise of those that have place for the quorum the best by pods
-        placed and by requested cpu and memory. Of equal ones kube-scheduler takes any; here it is
-        the one with the fewest nodes for the group, then the first by name."""
-        key = self._request.topology_key
+        placed and by requested cpu and memory, the group's included. Of equal ones kube-scheduler
+        takes any; here it is the first by name. Where all members are placed, no domain after it is
+        better."""
+        key, requested = self._request.topology_key, Counter[str]()
+        for asked in self._order:
+            requested.update(dict(pod_requests(asked.pod)))
+        share = self._cluster.allocated_share
         scopes = [
             _Scope(nodes & self._usable, f"{key}={value}")
             for value, nodes in sorted(self._domains.domains(key).items())
             if not self._request.beside or nodes & self._request.beside
         ]
         tries: list[tuple[_Scope, _Tried, int]] = []
-        for scope in scopes:
+        scopes.sort(key=lambda each: -share(each.nodes, requested))
+        for scope in self._with_cards(scopes):
             if self._spent > MOST_PLACEMENTS:
                 break
             tried = yield from self._try(scope, self._order)
-            tries.append((scope, tried, self._cluster.allocated_share(scope.nodes)))
+            if not tried.left:
+                return scope, tried
+            tries.append((scope, tried, share(scope.nodes, {})))
             self.undo()
         if not tries:
             return _Scope(0), _Tried(0, 0, self._order, f"no node has the label {key}", fits=False)
         most = max(tried.placed for _, tried, _ in tries) or 1
         best, tried, _ = max(
-            tries,
-            key=lambda each: (
-                each[1].fits,
-                100 * each[1].placed // most + each[2],
-                -each[1].nodes,
-            ),
+            tries, key=lambda each: (each[1].fits, 100 * each[1].placed // most + each[2])
         )
         if tried.fits:
             tried = yield from self._try(best, self._order)
         return best, tried
+
+    def _with_cards(self, scopes: Sequence[_Scope]) -> Sequence[_Scope]:
+        """Those with enough free cards for the quorum; if there are none, the one with most."""
+        fleet = self._cluster.state().fleet
+        fleet.refresh()
+        free = {
+            each.name: sum(
+                fleet.at(number).free for number in node_numbers(each.nodes & fleet.all_nodes)
+            )
+            for each in scopes
+        }
+        needed = free_cards_needed(self._order, self._quorum)
+        enough = [each for each in scopes if free[each.name] >= needed]
+        return enough or sorted(scopes, key=lambda each: -free[each.name])[:1]
 
     def _try_orders(self, scope: _Scope) -> _Try:
         """On nodes of the scope, in several orders of the members if it must be."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from controller.allocator.nodes.node_set import NodeSet
@@ -25,7 +26,7 @@ class GroupCluster(Protocol):
 
     def forget(self, claim: Object, /) -> None: ...
 
-    def allocated_share(self, nodes: NodeSet, /) -> int: ...
+    def allocated_share(self, nodes: NodeSet, more: Mapping[str, int], /) -> int: ...
 
 
 class Trial:

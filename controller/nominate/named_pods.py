@@ -22,8 +22,10 @@ class NamedPods:
         self._nodes: dict[Key, str] = {}  # of pods that are not bound
 
     def add(self, pod: Object, node: str, claims: Iterable[Object]) -> None:
-        """`claims` are as `Nomination.claims`."""
-        self._nodes[pods.key_of(pod)] = node
+        """`claims` are as `Nomination.claims`. The node of a pod that came without a gate, and that
+        kube-scheduler has never refused, is named by kube-scheduler itself, which binds the pod."""
+        if pods.has_our_gate(pod) or pods.not_scheduled(pod) is not None:
+            self._nodes[pods.key_of(pod)] = node
         self.nominations.add(pod, node, claims)
 
     def end(self, key: Key, *, is_bound: bool = False) -> None:

@@ -58,6 +58,9 @@ def undecided(found: Installation, now: datetime) -> Iterator[Finding]:
             for each in about
             if each.get("kind") == POD_GROUPS.kind
         }
+        # Of a PodGroup that does not exist one pod has the event.
+        members = (pods.group_name(pod) for pod in late if pod["metadata"]["uid"] in waiting)
+        groups |= set(filter(None, members))
         late = [
             pod
             for pod in late

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
+from controller.cache.pods import group_name
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Forbidden, NotFound
 from dra_driver.kube.preflight import OLDEST
 from dra_driver.kube.resources import (
     DEVICE_TAINT_RULES,
     NODES,
+    POD_GROUPS,
+    POD_GROUPS_V1BETA1,
     PODS,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
@@ -25,6 +29,7 @@ _UNSEEN = {
     NODES: "cards of nodes that serve limits are not shown",
     RESOURCE_CLAIMS: "cards may be fuller than they look, and holders are missing",
     PODS: "pods and containers of holders are missing",
+    POD_GROUPS: "how many pods a group needs is not shown",
 }
 
 
@@ -40,6 +45,8 @@ class ClusterState:
     missing: Mapping[Resource, str] = field(default_factory=dict)
     rules: tuple[Object, ...] = ()
     """DeviceTaintRules."""
+    groups: tuple[Object, ...] = ()
+    """PodGroups; read where a pod names one."""
 
 
 def unreadable(resource: Resource, *, namespace: str | None = None) -> str:
@@ -62,7 +69,7 @@ def read_cluster(api: Api, namespace: str) -> ClusterState:
     rules, unread = taint_rules(api) if has_dra else ((), "")
     if unread:
         reader.missing[DEVICE_TAINT_RULES] = unread
-    return ClusterState(
+    found = ClusterState(
         slices=reader.read(RESOURCE_SLICES, field_selector=of_driver) if has_dra else (),
         claims=reader.read(RESOURCE_CLAIMS) if has_dra else (),
         nodes=reader.read(NODES),
@@ -70,6 +77,9 @@ def read_cluster(api: Api, namespace: str) -> ClusterState:
         missing=reader.missing,
         rules=rules,
     )
+    if not any(map(group_name, found.pods)):
+        return found
+    return replace(found, groups=reader.read(POD_GROUPS, POD_GROUPS_V1BETA1))
 
 
 class _Reader:
@@ -78,24 +88,26 @@ class _Reader:
         self._namespace = namespace
         self.missing: dict[Resource, str] = {}
 
-    def read(self, resource: Resource, *, field_selector: str = "") -> tuple[Object, ...]:
+    def read(self, *versions: Resource, field_selector: str = "") -> tuple[Object, ...]:
+        """None where the server has none of the versions: DRA, for one, can be switched off."""
         try:
-            return self._list(resource, field_selector=field_selector)
-        except NotFound:  # DRA can be switched off
-            return ()
+            return self._list(versions, field_selector=field_selector)
         except Forbidden:
-            pass
+            resource = versions[0]
         self.missing[resource] = unreadable(resource)
         if not resource.namespaced:
             return ()
         try:
-            return self._list(resource, namespace=self._namespace)
+            return self._list(versions, namespace=self._namespace)
         except Forbidden:
             self.missing[resource] = unreadable(resource, namespace=self._namespace)
             return ()
 
     def _list(
-        self, resource: Resource, *, namespace: str = "", field_selector: str = ""
+        self, versions: Sequence[Resource], *, namespace: str = "", field_selector: str = ""
     ) -> tuple[Object, ...]:
-        found = self._api.list(resource, namespace=namespace, field_selector=field_selector)
-        return tuple(found.items)
+        for resource in versions:
+            with suppress(NotFound):
+                found = self._api.list(resource, namespace=namespace, field_selector=field_selector)
+                return tuple(found.items)
+        return ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from typing import Final
 
 import pytest
 from cryptography import x509
@@ -21,6 +22,9 @@ from dra_driver.model.names import (
     RESOURCE_WHOLE,
 )
 from tests.chart.helm import NAMESPACE, Helm, Rendered, Values, environment, fields
+
+NO_AMOUNTS: Final = {"api_version", "kind", "packing", "device_metadata"}
+"""Fields of GcuConfig that ask for no amount: kube-scheduler need not read them."""
 
 BELOW, FROM = "--kube-version=1.34.4", "--kube-version=1.36.3"
 WITHOUT_DRA = "--kube-version=1.30.14"
@@ -214,9 +218,10 @@ def test_amounts_that_are_written_for_kube_scheduler(helm: Helm, names_nodes: bo
         }
     ]
     asks, differs = (each["expression"] for each in written["matchConditions"])
-    no_amounts = {"api_version", "kind", "packing", "device_metadata"}
-    for field in GcuConfig.model_fields.keys() - no_amounts:
-        assert f'"{field}"' in asks
+    missing = {
+        each for each in GcuConfig.model_fields.keys() - NO_AMOUNTS if f'"{each}"' not in asks
+    }
+    assert not missing, f"{missing}: gcu.amounts.fields, or, asking for no amount, NO_AMOUNTS"
     assert '"packing"' not in asks
     assert '"deviceMetadata"' not in asks
     assert f'["{CLASS_WHOLE}","{CLASS_ADMIN}"]' in asks

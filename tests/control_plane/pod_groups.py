@@ -15,6 +15,15 @@ from tests.control_plane.conftest import Scene
 LIMIT: Final = 60.0
 """Seconds for what takes some, and took 94 where members of two gangs took each other's cards."""
 
+GATES: Final = {
+    "GenericWorkload": True,
+    "DRAWorkloadResourceClaims": True,
+    "TopologyAwareWorkloadScheduling": True,
+}
+"""Feature gates that are off by default."""
+
+SERVED: Final = "--runtime-config=scheduling.k8s.io/v1beta1=true"
+
 OUR_GATE: Final = [{"name": SCHEDULING_GATE}]
 
 
@@ -26,16 +35,8 @@ class PodGroups:
 
     def make(self, name: str, *, least: int = 0, **spec: Any) -> None:
         """A PodGroup, which is a gang if it has a least number of pods."""
-        policy: Object = {"gang": {"minCount": least}} if least else {"basic": {}}
-        self.scene.api.create(
-            POD_GROUPS_V1BETA1,
-            {
-                "apiVersion": POD_GROUPS_V1BETA1.api_version,
-                "kind": POD_GROUPS_V1BETA1.kind,
-                "metadata": {"name": name, "namespace": self.scene.namespace},
-                "spec": {"schedulingPolicy": policy, **spec},
-            },
-        )
+        made = pod_group(name, self.scene.namespace, least=least, **spec)
+        self.scene.api.create(POD_GROUPS_V1BETA1, made)
 
     def need(self, name: str, least: int) -> None:
         """The gang needs so many pods from now on."""
@@ -87,6 +88,17 @@ class PodGroups:
         """For a test that failed."""
         found = (self.holding(names), self.bound(names), self.gated(names))
         return "holding {}, bound {}, gated {}".format(*found)
+
+
+def pod_group(name: str, namespace: str, *, least: int = 0, **spec: Any) -> Object:
+    """A PodGroup, which is a gang if it has a least number of pods."""
+    policy: Object = {"gang": {"minCount": least}} if least else {"basic": {}}
+    return {
+        "apiVersion": POD_GROUPS_V1BETA1.api_version,
+        "kind": POD_GROUPS_V1BETA1.kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"schedulingPolicy": policy, **spec},
+    }
 
 
 def member_of(group: str, *, gated: bool = False) -> dict[str, Any]:

@@ -43,6 +43,7 @@ from tests.control_plane.nominating import (
     NAMES_NODES,
     bound,
     counts,
+    followed,
     machines,
     nominating,
 )
@@ -144,11 +145,7 @@ def test_while_its_certificate_has_expired(scene: Scene, webhook: GateWebhook) -
     webhook.wait_until_it_gates()
     assert has_gate(create(scene, "second"))
     bound(scene, "second")
-    wait_until(
-        lambda: counts(controller, "nominated_pods_bound", "followed")["true"] >= 1.0,
-        PATIENCE,
-        "one followed name",
-    )
+    assert followed(controller, 1) == 1
 
 
 def test_while_nobody_leads(scene: Scene, webhook: GateWebhook, start_controller: Start) -> None:

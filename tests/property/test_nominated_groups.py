@@ -1,5 +1,5 @@
 """Whatever comes and goes: groups are named whole or not at all, hold nothing while they wait, and
-all of them run in the end.
+all of them run in the end, though single pods come for as long as a group waits.
 
 Random histories of gangs, Basic groups and single pods, with a kube-scheduler that is played: it
 tries what has no gate, takes the named node where it has room, and binds a gang whole or not at
@@ -25,8 +25,10 @@ from tests.unit.controller.world import pod
 
 HISTORIES: Final = Sample(always=20, of_the_day=20, soak=100_000)
 _ARRIVALS: Final = 8
-_STEPS: Final = 400
+_STEPS: Final = 800
 _STEP: Final = 5.0  # seconds
+_PATIENCE: Final = 30.0  # after which nodes are reserved
+_SINGLES: Final = 2  # that wait for each card that a group may need
 
 
 class History:
@@ -35,7 +37,7 @@ class History:
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)
         self._cards = {name: self._chance.randint(1, 4) for name in "abcd"[: seed % 4 + 1]}
-        self.world = Cluster(self._cards)
+        self.world = Cluster(self._cards, fairness_patience=_PATIENCE)
         self._quorum: dict[str, int] = {}
         self._pods = 0
         self._terms = 1
@@ -48,6 +50,7 @@ class History:
             if self._left and self._chance.random() < 0.5:
                 self._left -= 1
                 self._arrive()
+            self._overtake()
             self._disturb()
             self.world.run_until_idle()
             self._check()
@@ -74,6 +77,13 @@ class History:
             if self._chance.random() < 0.3:
                 self.world.run_until_idle()
 
+    def _overtake(self) -> None:
+        """While a group waits, pods wait beside it that would take each card that comes free."""
+        waiting = [_group(self._pod(name)) for name in self._waiting()]
+        if any(waiting):
+            for _ in range(_SINGLES - waiting.count("")):
+                self._join("", 1)
+
     def _join(self, of: str, cards: int) -> None:
         self._pods += 1
         name = f"p{self._pods:03}"
@@ -84,7 +94,7 @@ class History:
     def _disturb(self) -> None:
         chance = self._chance.random()
         waiting = self._waiting()
-        if chance < 0.05:
+        if chance < 0.05 and self._left:  # the next leader does not know who has waited how long
             self._terms += 1
             self.world.fence.close()
             self.world.worker.run_once(0)

@@ -235,14 +235,16 @@ def test_the_page_on_crash_safety_lists_every_point_once() -> None:
 
 def test_the_page_on_choices_describes_every_packing_policy() -> None:
     page = (CHECKOUT / "docs/user/how-a-device-is-chosen.md").read_text(encoding="utf-8")
-    assert [policy for policy in Packing if f"**{policy}**" not in page] == []
+    missing = [policy.value for policy in Packing if f"**{policy}**" not in page]
+    assert not missing, f"docs/user/how-a-device-is-chosen.md does not describe {missing}"
 
 
 def test_the_page_on_sharing_lists_every_variable_of_a_container() -> None:
     page = (CHECKOUT / "docs/user/sharing.md").read_text(encoding="utf-8")
     table = page.partition("| variable | value |")[2].partition("\n\n")[0]
     variables = {value for name, value in vars(names).items() if name.startswith("ENV_")}
-    assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == variables
+    listed = set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))
+    assert listed == variables, "the table in docs/user/sharing.md differs from ENV_… in names.py"
 
 
 def test_the_table_of_versions_is_the_matrix() -> None:

@@ -490,6 +490,23 @@ def test_metrics_tell_whether_names_are_followed(stage: Stage, nominate: Nominat
     assert replica.metric("gcu_controller_nominated_pods") == 0
 
 
+def test_names_that_kube_scheduler_writes_itself_are_not_counted(
+    stage: Stage, nominate: Nominate
+) -> None:
+    """It names the node of a pod that it binds. The pod came without a gate."""
+    node = stage.add_node(cards(0, 1))
+    stage.start("ungated")
+    stage.set_status(PODS, "ungated", {"nominatedNodeName": node})
+    replica = nominate()
+    start(stage, "user")
+    assert named(stage, "user") == node
+    stage.bind_to("ungated", node)
+    schedule(stage, "user", node, 1)
+    followed = partial(replica.metric, "gcu_controller_nominated_pods_bound_total")
+    stage.wait(lambda: followed(followed="true") > 0, "the named pod counted")
+    assert followed(followed="true") == 1
+
+
 def test_without_nomination_gates_are_lifted(stage: Stage, nominate: Nominate) -> None:
     stage.add_node([])
     nominate(nomination=False)

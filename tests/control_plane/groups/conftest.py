@@ -7,27 +7,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import closing
-from pathlib import Path
 from typing import Final
 
 import pytest
 
-from dra_driver.kube.client import Client, connect
-from dra_driver.model.effects import Effects
 from tests.cluster.cluster import Cluster
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
 from tests.control_plane.conftest import Scene
-from tests.control_plane.driver import Driver
-from tests.control_plane.pod_groups import PodGroups
+from tests.control_plane.folder_fixtures import api, chart_values, controller_kubeconfig, driver
+from tests.control_plane.pod_groups import GATES, SERVED, PodGroups
 
-GATES: Final = {
-    "GenericWorkload": True,
-    "DRAWorkloadResourceClaims": True,
-    "TopologyAwareWorkloadScheduling": True,
-}
-SERVED: Final = "--runtime-config=scheduling.k8s.io/v1beta1=true"
+__all__ = ["api", "chart_values", "controller_kubeconfig", "driver"]  # fixtures
+
 URGENT: Final = "urgent"
 
 
@@ -42,23 +34,6 @@ def control_plane(cluster_report: Callable[[str], None]) -> Iterator[Cluster]:
     found = Cluster.up(settings, owner=own_process(), report=cluster_report)
     yield found
     found.down()
-
-
-@pytest.fixture(scope="package")
-def api(control_plane: Cluster) -> Iterator[Client]:
-    client = connect(control_plane.kubeconfig, effects=Effects(), user_agent="tests/1")
-    with closing(client):
-        yield client
-
-
-@pytest.fixture(scope="package")
-def driver(control_plane: Cluster) -> Driver:
-    return Driver.install(control_plane)
-
-
-@pytest.fixture(scope="package")
-def controller_kubeconfig(driver: Driver, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return driver.kubeconfig("controller", tmp_path_factory.mktemp("controller") / "kubeconfig")
 
 
 @pytest.fixture

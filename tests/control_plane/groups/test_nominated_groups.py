@@ -131,15 +131,19 @@ def test_a_gang_without_room_says_what_it_is_short_of(
 def test_a_claim_of_the_group_is_one_for_all_its_pods(
     scene: Scene, groups: PodGroups, controller: ControllerProcess
 ) -> None:
+    """They are decided together. Once the claim is allocated, its node is the only one, and none is
+    named."""
     machines(scene, 2, 0)
     scene.api.create(TEMPLATES, template("cards", scene.namespace))
-    groups.make("group", resourceClaims=[{"name": "made", "resourceClaimTemplateName": "cards"}])
+    of_group = [{"name": "made", "resourceClaimTemplateName": "cards"}]
+    groups.make("group", least=2, resourceClaims=of_group)
     for name in ("one", "two"):
         spec = member_of("group", gated=True)
         scene.api.create(PODS, pod_with(name, scene.namespace, template="cards", **spec))
     assert len(set(bound(scene, "one", "two"))) == 1
     [found] = scene.api.list(RESOURCE_CLAIMS, namespace=scene.namespace).items
     assert [each["resource"] for each in reserved_for(found)] == ["podgroups"]
+    assert followed(controller, 2) == 2
 
 
 def test_later_members_are_named_near_the_others(

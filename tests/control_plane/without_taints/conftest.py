@@ -7,19 +7,18 @@ webhook that is called.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import closing
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import pytest
 
-from dra_driver.kube.client import Client, connect
-from dra_driver.model.effects import Effects
 from tests.cluster.cluster import Cluster
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
 from tests.cluster.versions import chosen_without_taints
-from tests.control_plane.driver import Driver
+from tests.control_plane.folder_fixtures import api, controller_kubeconfig, driver
+
+__all__ = ["api", "controller_kubeconfig", "driver"]  # fixtures
 
 
 @pytest.fixture(scope="package")
@@ -32,22 +31,9 @@ def control_plane(cluster_report: Callable[[str], None]) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="package")
-def api(control_plane: Cluster) -> Iterator[Client]:
-    """Our client, as administrator."""
-    client = connect(control_plane.kubeconfig, effects=Effects(), user_agent="tests/1")
-    with closing(client):
-        yield client
-
-
-@pytest.fixture(scope="package")
-def driver(control_plane: Cluster) -> Driver:
-    """The chart as helm installs it. Pods get the gate in namespaces with its label alone."""
-    return Driver.install(control_plane, values={"schedulingGate": {"policy": True}})
-
-
-@pytest.fixture(scope="package")
-def controller_kubeconfig(driver: Driver, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return driver.kubeconfig("controller", tmp_path_factory.mktemp("controller") / "kubeconfig")
+def chart_values() -> Mapping[str, Any]:
+    """Pods get the gate in namespaces with its label alone."""
+    return {"schedulingGate": {"policy": True}}
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -12,7 +12,12 @@ from controller.cache.cache import ClusterCache
 from controller.filter.node_filter import NodeFilter
 from controller.filter.predictions import Predictions
 from controller.groups import search as searching
-from controller.groups.request import GroupPlaced, GroupRequest, GroupUnplaced
+from controller.groups.request import (
+    GroupPlaced,
+    GroupRequest,
+    GroupUnplaced,
+    free_cards_needed,
+)
 from controller.groups.reservation import GroupReserver
 from controller.groups.search import GroupSearch
 from controller.placer.placer import Placer
@@ -233,17 +238,45 @@ def test_reserved_nodes_are_left() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fleet", "nodes"),
+    ("fleet", "cpu", "nodes"),
     [
-        pytest.param({"a": 2, "b": 2, "c": 1, "d": 1}, ["a", "b"], id="most pods"),
-        pytest.param({"a": 2, "b": 2, "c": 4, "d": 1}, ["c"], id="of as many the fewest nodes"),
+        pytest.param({"a": 2, "b": 2, "c": 1, "d": 1}, {}, ["a", "b"], id="most pods"),
+        pytest.param(
+            {"a": 2, "b": 2, "c": 4, "d": 4}, {}, ["a", "b"], id="of equal ones the first"
+        ),
+        pytest.param({"a": 4, "b": 4, "c": 4}, {}, ["c"], id="most cpu requested with the group's"),
+        pytest.param({"a": 3, "c": 4, "d": 4}, {"a": "4"}, ["c"], id="more pods before more cpu"),
+        pytest.param({"a": 2, "c": 3, "d": 1}, {"a": "2"}, ["c", "d"], id="all pods"),
     ],
 )
-def test_of_the_domains_of_a_topology_key(fleet: dict[str, int], nodes: list[str]) -> None:
-    found = Fleet(fleet)
+def test_of_the_domains_of_a_topology_key(
+    fleet: dict[str, int], cpu: dict[str, str], nodes: list[str]
+) -> None:
+    found = Fleet(fleet, cpu)
     members = found.members(*cards(1, 1, 1, 1))
     how = {"quorum": 2, "topology_key": "rack"}
     assert sorted(set(nodes_of(found.search(members, **how)))) == nodes
+
+
+def test_domains_without_enough_free_cards_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are as many as one likes, and the domain that has room may be the last."""
+    monkeypatch.setattr(searching, "MOST_PLACEMENTS", 1)
+    fleet = Fleet({"a": 2, "c": 2, "e": 4}, {"a": "2", "c": "2"})
+    members = fleet.members(*cards(1, 1, 1))
+    assert nodes_of(fleet.search(members, topology_key="rack")) == ["e", "e", "e"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param(request(cls=CLASS_SHARED), id="shares"),
+        pytest.param(request(tolerations=[{"operator": "Exists"}]), id="tolerations"),
+    ],
+)
+def test_which_cards_need_not_be_free(asked: Object) -> None:
+    fleet = Fleet({"a": 1})
+    assert free_cards_needed(fleet.members(asked, asked), 2) == 0
+    assert free_cards_needed(fleet.members(asked, *cards(3, 2)), 2) == 2
 
 
 def test_the_domain_of_bound_members_is_the_only_one() -> None:
@@ -281,6 +314,6 @@ def test_beyond_the_bound_members_are_placed_as_they_fit(monkeypatch: pytest.Mon
 def test_a_search_ends_after_so_many_placements(monkeypatch: pytest.MonkeyPatch) -> None:
     """It goes on with what it has: no further domain is tried."""
     monkeypatch.setattr(searching, "MOST_PLACEMENTS", 1)
-    fleet = Fleet({"a": 1, "b": 1, "c": 4})
-    members = fleet.members(*cards(1, 1, 1))
+    fleet = Fleet({"a": 3, "b": 1, "c": 4}, {"c": "64"})
+    members = fleet.members(*cards(2, 2))
     assert "(best is rack=r1)" in why(fleet.search(members, topology_key="rack"))

@@ -287,6 +287,43 @@ def test_a_member_that_is_deleted_in_between_is_replaced() -> None:
     assert not world.gated(*"prs")
 
 
+@pytest.mark.parametrize("is_being_named", [True, False])
+def test_a_node_that_is_lost_before_the_attempt(is_being_named: bool) -> None:
+    """kube-scheduler finds no node for the group. Nothing is kept for the names, and all are named
+    where there is room later."""
+    world = Cluster({"a": 2, "b": 2})
+    held = [taken(world, "b", bus) for bus in (0, 1)]
+    world.pool.is_paused = is_being_named
+    world.put(POD_GROUPS, group("g", 2))
+    world.join("g", "p", "q")
+    world.run_until_idle()
+    world.remove(NODES, "a")
+    world.pool.resume()
+    world.run_until_idle()
+    assert not world.gated("p", "q")
+    world.refuse("p", "q")
+    world.run_until_idle()
+    assert world.named("p", "q") == ["", ""]
+    for each in held:
+        world.remove(RESOURCE_CLAIMS, each)
+    world.after(20)
+    assert world.named("p", "q") == ["b", "b"]
+
+
+def test_a_member_is_deleted_and_min_count_lowered_in_between() -> None:
+    world = Cluster({"a": 3})
+    world.pool.is_paused = True
+    world.put(POD_GROUPS, group("g", 3))
+    world.join("g", *"pqr")
+    world.run_until_idle()
+    world.end("q")
+    world.put(POD_GROUPS, group("g", 2))
+    world.pool.resume()
+    world.run_until_idle()
+    assert world.named("p", "r") == ["a", "a"]
+    assert not world.gated("p", "r")
+
+
 def test_a_later_member_is_named_near_the_others() -> None:
     world = Cluster({"a": 3, "b": 3})
     world.put(POD_GROUPS, group("g", 2))

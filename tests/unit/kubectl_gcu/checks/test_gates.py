@@ -41,8 +41,8 @@ def gated(name: str = "user", created: str = LATE, *others: str) -> Object:
     return found
 
 
-def of_group(name: str) -> Object:
-    found = gated()
+def of_group(name: str, pod: str = "user") -> Object:
+    found = gated(pod)
     found["spec"]["schedulingGroup"] = {"podGroupName": name}
     return found
 
@@ -93,6 +93,10 @@ def test_without_a_leader_an_old_event_excuses_nobody(found: Installation) -> No
         pytest.param(
             replace(held_back(of_group("training")), events=(GROUP_WAITS,)), id="its group waits"
         ),
+        pytest.param(
+            replace(held_back(of_group("g"), of_group("g", "other")), events=(WAITS,)),
+            id="its group does not exist, which another pod's event says",
+        ),
         pytest.param(held_back(gated("user", IN_TIME)), id="not for long"),
         pytest.param(held_back(gated("user", LATE, "x.io/hold")), id="held by others"),
         pytest.param(with_pods(gated()), id="the controller allocates"),
@@ -104,6 +108,11 @@ def test_nothing_is_wrong(found: Installation) -> None:
 
 def test_another_group_that_waits_excuses_nobody() -> None:
     found = replace(held_back(of_group("other")), events=(GROUP_WAITS,))
+    assert [line.partition(":")[0] for line in found_in(found)] == ["gate-undecided"]
+
+
+def test_another_pod_that_waits_excuses_nobody() -> None:
+    found = replace(held_back(gated(), gated("other")), events=(WAITS,))
     assert [line.partition(":")[0] for line in found_in(found)] == ["gate-undecided"]
 
 
