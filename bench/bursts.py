@@ -8,9 +8,6 @@ pods in their order, and the most that any could. Needs root, like the tests on 
 from __future__ import annotations
 
 import argparse
-import os
-import sys
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,21 +15,16 @@ from random import Random
 from statistics import median
 
 from bench.ours import Ours
-from bench.report import result, table
+from bench.real_nodes import real_nodes
+from bench.report import result, say, table
 from bench.trace import Job
 from controller.allocator.packing.policy import Policy
-from tests.cluster.cluster import Cluster
-from tests.cluster.image.build import driver_archive
-from tests.cluster.image.inputs import Inputs
-from tests.cluster.settings import Settings
-from tests.cluster.state import own_process
 from tests.cluster.versions import chosen_without_dra
 from tests.e2e.bursts import SLICES, Outcome, Request, burst, mixed
 from tests.e2e.installation import CARDS, MACHINES
 from tests.e2e.without_dra import OldInstallation
 
 _NODES = tuple(CARDS[machine] for machine in MACHINES)
-_BEGUN = time.monotonic()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +47,11 @@ def run(seeds: Iterable[int], pods: int) -> list[Row]:
 
 @contextmanager
 def _installed() -> Iterator[OldInstallation]:
-    settings = Settings(f"bench-{os.getpid()}", kubernetes=chosen_without_dra(), nodes=len(_NODES))
-    cluster = Cluster.up(settings, owner=own_process(), report=_say)
-    try:
-        cluster.load_image(driver_archive(Inputs(), _say))
+    with real_nodes(chosen_without_dra()) as cluster:
         driver = OldInstallation(cluster)
         driver.load_scheduler()
-        driver.install(report=_say)
+        driver.install(report=say)
         yield driver
-    finally:
-        cluster.down()
 
 
 def _one(driver: OldInstallation, seed: int, requests: Sequence[Request]) -> Row:
@@ -72,7 +59,7 @@ def _one(driver: OldInstallation, seed: int, requests: Sequence[Request]) -> Row
     driver.wait_for_rest()
     driver.cluster.kubectl("create", "namespace", namespace)
     outcome = burst(driver, namespace, requests)
-    _say(f"{namespace}: {outcome}")
+    say(f"{namespace}: {outcome}")
     driver.cluster.kubectl("delete", "pods", "--all", "--namespace", namespace)
     asked = sum(each.slices for each in requests)
     return Row(seed, asked, outcome, granted_with_dra(requests), min(asked, SLICES * sum(_NODES)))
@@ -126,10 +113,6 @@ def _cells(row: Row) -> tuple[object, ...]:
     its = row.outcome
     counts = (its.running, len(its.refusals), its.failed, its.waiting, round(its.seconds, 1))
     return (row.seed, *counts, row.asked, its.granted, row.dra, row.most)
-
-
-def _say(line: str) -> None:
-    print(f"{time.monotonic() - _BEGUN:6.1f} s  {line}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -32,10 +32,10 @@ import sys
 from itertools import pairwise
 
 from bench.figures import Figures
-from bench.parts import Parts, say
+from bench.parts import Parts
 from bench.programs import UNLIMITED
 from bench.published import add_nodes
-from bench.report import result
+from bench.report import result, say
 from bench.scenarios import SCENARIOS, USUAL, Ask
 from tests.cluster.cluster import Cluster
 from tests.cluster.settings import Settings

@@ -37,10 +37,9 @@ from bench.constrained import (
     make_nodes_differ,
     replica_set,
 )
-from bench.parts import say
 from bench.programs import SECONDS, UNLIMITED, Programs, running
 from bench.published import Publication, add_nodes, claim_of, for_all
-from bench.report import result, table
+from bench.report import result, say, table
 from bench.scenarios import SCENARIOS, Scenario
 from bench.users import NAMESPACE, Seen, is_bound
 from dra_driver.kube.client import Client, connect

@@ -27,11 +27,10 @@ from dataclasses import dataclass
 from bench import fleet
 from bench.constrained import FirstNodes, first_nodes
 from bench.fleet import Object
-from bench.parts import say
 from bench.prefill import Prefill
 from bench.programs import UNLIMITED, running
 from bench.published import Publication, add_nodes, claim_of, for_all
-from bench.report import percentile, result, table
+from bench.report import percentile, result, say, table
 from bench.scenarios import SCENARIOS, Ask, Scenario
 from bench.users import NAMESPACE, Seen, Users, is_bound
 from dra_driver.kube.client import Client, connect

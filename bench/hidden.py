@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-import sys
 import time
 from contextlib import closing
 from itertools import pairwise
@@ -21,7 +20,7 @@ from bench import fleet
 from bench.fleet import Object
 from bench.programs import SCHEDULER, cpu_seconds
 from bench.published import OURS, add_nodes, claim_of, for_all
-from bench.report import result, table
+from bench.report import result, say, table
 from bench.users import NAMESPACE, Seen
 from dra_driver.agent.slices.slices import SliceForm, desired_slices
 from dra_driver.kube.client import Client, connect
@@ -45,7 +44,7 @@ def main() -> None:
     settings = Settings(
         f"bench-{os.getpid()}", kubernetes=version, keep_nodes_ready=True, extra_flags=_FLAGS
     )
-    cluster = Cluster.up(settings, owner=own_process(), report=_say)
+    cluster = Cluster.up(settings, owner=own_process(), report=say)
     try:
         api = connect(cluster.kubeconfig, effects=Effects(), user_agent="bench/1")
         for made in OURS.classes():
@@ -59,7 +58,7 @@ def main() -> None:
             for each in api.list(RESOURCE_SLICES).items:
                 api.delete(RESOURCE_SLICES, each["metadata"]["name"])
             figures[str(size)] = {"hidden_ms": hidden, "without_ms": without}
-            _say(f"{size} nodes: {figures[str(size)]}")
+            say(f"{size} nodes: {figures[str(size)]}")
     finally:
         cluster.down()
     table(
@@ -106,10 +105,6 @@ def _ms_an_attempt(cluster: Cluster, api: Client, name: str) -> float:
 def _is_refused(pod: Object) -> bool:
     conditions = pod["status"].get("conditions", ())
     return any(each["type"] == "PodScheduled" and each["status"] == "False" for each in conditions)
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

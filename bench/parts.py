@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import sys
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +16,7 @@ from bench.hostile import worst_wait
 from bench.prefill import Prefill, free_cards
 from bench.programs import Programs, running
 from bench.published import Publication
-from bench.report import percentile
+from bench.report import percentile, say
 from bench.scenarios import SCENARIOS, Ask, Scenario
 from bench.single import seconds_each
 from bench.users import Users
@@ -32,7 +30,6 @@ Measuring = Callable[[int, float, Sequence[str]], None]
 """With so many nodes, whose cards are in use to that share (0 to 1), these scenarios."""
 
 _TAKEN = 0.75  # of the free cards, at most, by the pods of one burst
-_BEGUN = time.monotonic()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +164,3 @@ class Parts:
                 say(f"{name}, neighbour of {attack}: {seconds:.2f} s")
                 row = Measure(f"neighbour of {attack}, worst, ms", nodes, full, Ask.WHOLE)
                 self.figures.add(row, name, 1000 * seconds)
-
-
-def say(line: str) -> None:
-    """On the standard error stream, with the seconds since the beginning."""
-    print(f"{time.monotonic() - _BEGUN:6.1f} s  {line}", file=sys.stderr, flush=True)

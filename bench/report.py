@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+_BEGUN = time.monotonic()
+
+
+def say(line: str) -> None:
+    """On the standard error stream, with the seconds since the beginning."""
+    print(f"{time.monotonic() - _BEGUN:6.1f} s  {line}", file=sys.stderr, flush=True)
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

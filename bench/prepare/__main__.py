@@ -22,7 +22,6 @@ from bench.prepare.plugins import Plugin, start_go, start_ours
 from bench.report import percentile, result, table
 from dra_driver.model.claims.claim import ClaimRef
 
-_ROUNDS: Final = 5
 _HELD_OF_EACH: Final = 6  # of eight cards
 _TOGETHER_OF_EACH: Final = 8
 _SINGLE_ROUNDS: Final = 20
@@ -56,7 +55,9 @@ class Figures:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sync-delay", type=float, default=0.0, help="added to each sync, in ms")
-    sync_delay = parser.parse_args().sync_delay / 1000
+    parser.add_argument("--rounds", type=int, default=5, help="turns of each plugin")
+    given = parser.parse_args()
+    sync_delay = given.sync_delay / 1000
     program = build_program(_report)
     with place(_report) as found:
         with ExitStack() as stack:
@@ -64,7 +65,7 @@ def main() -> None:
             for start in (start_ours, start_go):
                 plugins.append(start(found, program, sync_delay=sync_delay))
                 stack.callback(plugins[-1].stop)
-            figures = _measure(found, plugins)
+            figures = _measure(found, plugins, given.rounds)
         divided = start_ours(found, program, "bench.prepare.partitioned")
         try:
             made = divided.caller.run(
@@ -75,7 +76,7 @@ def main() -> None:
     _print(figures, made)
 
 
-def _measure(found: Place, plugins: Sequence[Plugin]) -> dict[str, Figures]:
+def _measure(found: Place, plugins: Sequence[Plugin], rounds: int) -> dict[str, Figures]:
     held = found.allocate(slices(_HELD_OF_EACH))
     many = found.allocate(slices(_TOGETHER_OF_EACH))
     few = [*found.allocate(whole_cards()), *many[:8]]
@@ -83,9 +84,9 @@ def _measure(found: Place, plugins: Sequence[Plugin]) -> dict[str, Figures]:
     for plugin in plugins:
         plugin.caller.run(held, do="prepare")
         plugin.caller.run(few)  # what happens once in a process's life is not what is measured
-    for number in range(_ROUNDS):
+    for number in range(rounds):
         for plugin in plugins:
-            _report(f"round {number + 1} of {_ROUNDS}: {plugin.name}")
+            _report(f"round {number + 1} of {rounds}: {plugin.name}")
             _round(plugin, figures[plugin.name], few, many)
     return figures
 

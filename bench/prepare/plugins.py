@@ -80,7 +80,7 @@ def start_ours(
     """The agent with a simulated machine; or `module`, which is given the agent's flags. Each sync
     takes `sync_delay` seconds longer."""
     module = "bench.prepare.slow_disk" if sync_delay else module
-    root = _folders(place.root / module.rpartition(".")[0])
+    root = _folders(place.root / module.rpartition(".")[2])
     cards = [{"bdf": str(card), "model": "S60"} for card in (*SHARED, *OTHERS)]
     machine = SimulatedMachine.create({"cards": cards}, root / "machine", plain_device_files=True)
     rules = root / "rules.yaml"

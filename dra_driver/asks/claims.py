@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+
+import msgspec
 
 from dra_driver.asks.limits import Ask, Container, Pod, read_ask
 from dra_driver.asks.templates import KINDS, devices_named
@@ -21,8 +22,7 @@ _UNITS: Final[Mapping[str, str]] = MappingProxyType({RESOURCE_MEMORY: "m", RESOU
 _LONGEST_NAME: Final = 253  # of an object
 
 
-@dataclass(frozen=True, slots=True)
-class LimitsClaim:
+class LimitsClaim(msgspec.Struct, frozen=True):
     """`template` is the name of the claim template, which says all that is requested. `requests`
     has the name of the request that each container of `ask` uses, in their order."""
 

@@ -7,9 +7,10 @@ to its limit, and some readers keep one of the two, so both are read.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
+
+import msgspec
 
 from dra_driver.config.device_config import ISOLATION
 from dra_driver.model.devices.plugin_device import RESOURCES
@@ -53,8 +54,7 @@ _RANGES: Final[Mapping[str, tuple[int, str, str]]] = MappingProxyType(
 """The largest amount of a measure, what a measure is, and what to do beyond it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Container:
+class Container(msgspec.Struct, frozen=True):
     """A container that asks for GCUs: entry `index` of the pod's `field`, which is ``containers``
     or ``initContainers``. It starts as number `start` of the pod's containers. `ends` is whether it
     ends before the next one starts. `amounts` are by limit, each 1 or more."""
@@ -82,8 +82,7 @@ class Container:
         return all(self.amounts.get(name, 0) >= n for name, n in other.amounts.items())
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(msgspec.Struct, frozen=True):
     """`limits` is one limit, or one or both measures. `containers` are in the order in which they
     start. `isolation` matters for measures alone (docs/adr/0030)."""
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import logging
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
@@ -165,6 +164,9 @@ def _log_unknown_variables(model: type[S], environ: Mapping[str, str], prog: str
     known = [variable(name) for name in ("config", *model.model_fields)]
     for name in sorted(environ.keys() - set(known)):
         if name.startswith(ENV_PREFIX) and not is_service_link(name, environ):
+            # Imported here: few programs ever need it, and it takes a quarter of a MiB.
+            from difflib import get_close_matches  # noqa: PLC0415
+
             near = get_close_matches(name, known, n=1, cutoff=0.8)
             hint = f"; did you mean {near[0]}?" if near else ""
             logger.warning("%s has no setting for the variable %s%s", prog, name, hint)

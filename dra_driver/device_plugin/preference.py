@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from dra_driver.device_plugin.inventory import CardInventory
 from dra_driver.model.card import Card
@@ -16,8 +17,7 @@ from dra_driver.model.pci import PciAddress
 Cards = Mapping[PciAddress, Card]
 
 
-@dataclass(frozen=True, slots=True)
-class Hint:
+class Hint(msgspec.Struct, frozen=True):
     """The cards for the devices that a pod does not have yet, for slices and instances the best
     card first. The pod needs `needed` devices in all: its later containers must fit as well."""
 

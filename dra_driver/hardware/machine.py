@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
+
+import msgspec
 
 from dra_driver.hardware.efsmi.join import EfsmiUnclear, Joined, mode_of
 from dra_driver.hardware.efsmi.query import QueriedCard
@@ -25,8 +27,7 @@ _PATIENCE: Final = 0.25
 asked by itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class HardwareScan:
+class HardwareScan(msgspec.Struct, frozen=True):
     """What one look at the machine found. `unusable`: cards that sysfs or efsmi knows and that
     cannot be published at all, and why. `silent`: cards for which efsmi gave no answer although it
     did for others, and why. `hung`: those of them whose call ran into its limit. `unclear`: those
@@ -34,8 +35,8 @@ class HardwareScan:
     All are empty if nothing is wrong."""
 
     cards: tuple[Card, ...]
-    unusable: Mapping[PciAddress, str] = field(default_factory=dict)
-    silent: Mapping[PciAddress, str] = field(default_factory=dict)
+    unusable: Mapping[PciAddress, str] = msgspec.field(default_factory=dict)
+    silent: Mapping[PciAddress, str] = msgspec.field(default_factory=dict)
     hung: frozenset[PciAddress] = frozenset()
     unclear: frozenset[PciAddress] = frozenset()
 

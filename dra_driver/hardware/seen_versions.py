@@ -7,9 +7,10 @@ agent's event on a node, and its warning come from here; who runs the driver on 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+import msgspec
 
 _NUMBERS: Final = re.compile(r"(\d+)\.(\d+)(?:\.|$)")
 _CHECK_LIST: Final = "docs/user/first-real-gcu.md is a check list"
@@ -24,8 +25,7 @@ class Evidence(StrEnum):
     TEXT = "read what `efsmi` printed there"
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     """One model with versions from `oldest` to `newest`, by their first two numbers."""
 
     model: str

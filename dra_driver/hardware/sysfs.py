@@ -10,9 +10,10 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
+
+import msgspec
 
 from dra_driver.model.card import DeviceNode
 from dra_driver.model.errors import HardwareError, InvalidValue
@@ -27,8 +28,7 @@ _NUMA_NODE = re.compile(r"[0-9]{1,4}")
 _DRIVER_FOLDERS = ("enflame", "zixiao")
 
 
-@dataclass(frozen=True, slots=True)
-class GcuFunction:
+class GcuFunction(msgspec.Struct, frozen=True):
     """A GCU's PCI function. `bridges` are the PCI addresses from the root down to the card,
     itself left out; `minor` is None while the kernel driver has not taken the card."""
 

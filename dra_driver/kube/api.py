@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final, Protocol
+
+import msgspec
 
 from dra_driver.kube.decode import WHOLE, Decoder
 from dra_driver.kube.resources import Resource
@@ -38,8 +39,7 @@ class PatchType(StrEnum):
     APPLY = "application/apply-patch+yaml"
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(msgspec.Struct, frozen=True):
     """All objects of a list as its decoder returned them, and the resourceVersion from which a
     watch continues."""
 
@@ -47,8 +47,7 @@ class Listing:
     resource_version: str
 
 
-@dataclass(frozen=True, slots=True)
-class WatchEvent:
+class WatchEvent(msgspec.Struct, frozen=True):
     """One event of a watch; the object is as its decoder returned it. That of a BOOKMARK is a dict
     with a resourceVersion alone."""
 
@@ -61,8 +60,7 @@ class WatchEvent:
         return self.change is Change.BOOKMARK and annotations.get(_INITIAL_EVENTS_END) == "true"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ServerVersion:
+class ServerVersion(msgspec.Struct, frozen=True, order=True):
     """The minor version that a server plays or a kubelet is; `git` says which program it is, such
     as ``v1.36.3``."""
 

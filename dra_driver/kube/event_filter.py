@@ -9,6 +9,8 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import msgspec
+
 # A pod and each of its claims are topics. There must be room for all that wait at a time: if a
 # topic is forgotten before its next event, the limits begin again.
 _REMEMBERED = 65536
@@ -24,8 +26,7 @@ class Topic(NamedTuple):
     namespace: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class EventLimits:
+class EventLimits(msgspec.Struct, frozen=True):
     """The first `burst` events of a topic are sent at once. The next one waits for `spacing`
     seconds, and each further one twice as long, up to `longest`. The same note is sent again after
     `quiet` seconds at the earliest. After twice `longest` without an event the topic is new again.

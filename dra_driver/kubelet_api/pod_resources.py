@@ -7,11 +7,11 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import grpc
+import msgspec
 
 from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.kubelet_api.generated import podresources_v1_pb2 as api
@@ -30,15 +30,14 @@ _OPTIONS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerResources:
+class ContainerResources(msgspec.Struct, frozen=True):
     """What one container may use: IDs of devices by resource, and names of claims with devices of
     this driver, which are in the pod's namespace."""
 
     namespace: str
     pod: str
     container: str
-    devices: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    devices: Mapping[str, frozenset[str]] = msgspec.field(default_factory=dict)
     claims: frozenset[str] = frozenset()
 
 

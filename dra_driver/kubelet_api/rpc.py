@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import grpc
+import msgspec
 from google.protobuf.descriptor import FileDescriptor, MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
 
-@dataclass(frozen=True, slots=True)
-class RpcService:
+class RpcService(msgspec.Struct, frozen=True):
     """A service as `file` describes it, such as `dra_v1_pb2.DESCRIPTOR`, by its `name` there.
 
     `package` takes the place of the file's: for another version with the same messages.

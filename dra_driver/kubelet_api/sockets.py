@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.model.effects import Effects, Point
@@ -21,8 +22,7 @@ from dra_driver.model.names import DRIVER
 PATH_LIMIT: Final = 107
 
 
-@dataclass(frozen=True, slots=True)
-class Sockets:
+class Sockets(msgspec.Struct, frozen=True):
     """The paths of both sockets; they are the same in the agent's container and on the node."""
 
     service: Path

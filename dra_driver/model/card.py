@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+import msgspec
+
 from dra_driver.model.devices.topology import CardPlace, format_bridges
 from dra_driver.model.pci import PciAddress
 
@@ -18,8 +20,7 @@ class Virtualization(StrEnum):
     SRIOV = "SRIOV"
 
 
-@dataclass(frozen=True, slots=True)
-class Ecc:
+class Ecc(msgspec.Struct, frozen=True):
     """ECC now and after the next reset; they differ while a change waits for a reset."""
 
     current: bool
@@ -29,8 +30,7 @@ class Ecc:
 UNHEALTHY_VALUES: Final = ("lost", "health", "rma", "errors", "efsmi", "pending")
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True):
     """Why nothing new may be placed on a card: the key and value of the taint that says so to
     programs, and `text` that says it to people.
 
@@ -44,8 +44,7 @@ class Problem:
     evicts: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceNode:
+class DeviceNode(msgspec.Struct, frozen=True):
     """A character device of a card: ``path`` as a container of the node sees it (``/dev/gcu0``),
     ``host_path`` as the container runtime finds it (differs on a simulated node only)."""
 
@@ -53,8 +52,7 @@ class DeviceNode:
     host_path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Readings:
+class Readings(msgspec.Struct, frozen=True):
     """What a card measures of itself, by efsmi: degrees Celsius, watts, MiB. None where this
     version does not print it, prints ``N/A``, or what is printed is not understood."""
 
@@ -92,7 +90,7 @@ class Card:
     pcie_root: str | None
     pcie_bridges: tuple[str, ...]
     nodes: tuple[DeviceNode, ...]
-    problems: tuple[Problem, ...] = field(default=())
+    problems: tuple[Problem, ...] = ()
     errors: int | None = None
     missing_nodes: tuple[str, ...] = ()
     readings: Readings = field(default=NO_READINGS, compare=False)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.profile import profile_size
@@ -14,8 +15,7 @@ _UUID: Final = re.compile(r"[0-9A-Za-z](?:[0-9A-Za-z-]{0,62}[0-9A-Za-z])?")
 _HIGHEST: Final = 2**31 - 1  # an id ends in JSON, which has no larger ints for everybody
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Instance:
+class Instance(msgspec.Struct, frozen=True, order=True, omit_defaults=True):
     """One instance of a card, as efsmi lists it.
 
     `id` counts within the card and may be used again; `uuid` is None where the tool is too old

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from dra_driver.model.errors import InvalidValue
 
@@ -12,8 +13,7 @@ from dra_driver.model.errors import InvalidValue
 _ADDRESS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([01][0-9a-f])\.([0-7])")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class PciAddress:
+class PciAddress(msgspec.Struct, frozen=True, order=True):
     """Domain, bus, device and function as numbers; prints as ``0000:0d:00.0``.
 
     efsmi may print a domain of eight digits where sysfs prints four; both parse to the same

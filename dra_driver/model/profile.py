@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from dra_driver.model.card import Card
 from dra_driver.model.errors import InvalidValue
@@ -16,8 +17,7 @@ _SEPARATOR: Final = ","
 _HIGHEST: Final = 10_000  # of an id, a count and SIPs; cards have dozens
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(msgspec.Struct, frozen=True):
     """One row of a card's profile table.
 
     `name` is ``<size>g.<memory>gb``; `id` is what efsmi's create takes. `count` is how many
@@ -36,8 +36,7 @@ class Profile:
         return profile_size(self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileTable:
+class ProfileTable(msgspec.Struct, frozen=True):
     """What a card model offers in one ECC state. `profiles` are ascending and have distinct
     sizes, as a claim asks for a size."""
 

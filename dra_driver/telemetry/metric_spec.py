@@ -4,17 +4,16 @@ the same descriptions."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily
 
 from dra_driver.version import VERSION
 
 
-@dataclass(frozen=True, slots=True)
-class MetricSpec:
+class MetricSpec(msgspec.Struct, frozen=True):
     """`name` is without the suffix that Prometheus' text format adds to a counter (``_total``)."""
 
     name: str
@@ -22,14 +21,12 @@ class MetricSpec:
     labels: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CounterSpec(MetricSpec):
+class CounterSpec(MetricSpec, frozen=True):
     def register(self, registry: CollectorRegistry) -> Counter:
         return Counter(self.name, self.help, self.labels, registry=registry)
 
 
-@dataclass(frozen=True, slots=True)
-class GaugeSpec(MetricSpec):
+class GaugeSpec(MetricSpec, frozen=True):
     def register(self, registry: CollectorRegistry) -> Gauge:
         return Gauge(self.name, self.help, self.labels, registry=registry)
 
@@ -41,8 +38,7 @@ class GaugeSpec(MetricSpec):
         return family
 
 
-@dataclass(frozen=True, slots=True)
-class HistogramSpec(MetricSpec):
+class HistogramSpec(MetricSpec, frozen=True):
     """`buckets` are upper bounds, in the unit that ends the name."""
 
     buckets: tuple[float, ...] = ()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from dra_driver.model.devices.node_cards import parse_cards
 from dra_driver.model.mode import Mode
@@ -12,8 +13,7 @@ from dra_driver.model.names import ANNOTATION_CARDS
 from dra_driver.model.pci import PciAddress
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class CardInUse:
+class CardInUse(msgspec.Struct, frozen=True, order=True):
     """`pods` are the UIDs of the containers' pods, each once. A UID is empty until the kubelet has
     recorded the container. There are none if the agent has not released the card yet."""
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from dra_driver.model.claims.claim import ClaimRef, reserved_for, results
 from dra_driver.model.names import DRIVER
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class AllocatedClaim:
+class AllocatedClaim(msgspec.Struct, frozen=True, order=True):
     """A claim with `devices` devices of this driver, from `pools`.
 
     `consumers` are texts such as ``pod default/train-0``; empty if the claim is not reserved.

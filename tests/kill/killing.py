@@ -12,6 +12,7 @@ from tests.kill.moments import Moment, moments
 from tests.kill.node import Node
 from tests.kill.operations import Operation
 from tests.kill.outside import await_published, check, is_whole, shown
+from tests.kill.starter import AgentProcess
 
 _DEATH_SECONDS = 10.0
 _IDLE_SECONDS = 2.0
@@ -19,12 +20,13 @@ _QUIET_SECONDS = 1.0
 
 
 def record(node: Node, operation: Operation, kind: Kind) -> list[Moment]:
-    """The moments of the operation when nobody is killed."""
+    """The moments of the operation when nobody is killed, of the agent that is to be killed. One
+    that serves beside a new one passes moments, too, but has no order to die at them."""
     ref = _begin(node, operation, kind)
     # The server shows a write before the agent has passed the moment after it.
-    before = len(_settled(node, operation))
+    before = {agent: len(_settled(agent, operation)) for agent in node.agents[-1:]}
     operation.go(node, ref, None)
-    passed = moments(_settled(node, operation)[before:])
+    passed = moments(_settled(node.agent, operation)[before.get(node.agent, 0) :])
     _rest(node, operation)
     _end(node, operation, ref)
     return passed
@@ -72,12 +74,12 @@ def _others(node: Node, ref: ClaimRef) -> dict[str, str]:
     return {name: text for name, text in node.files().items() if name in theirs}
 
 
-def _settled(node: Node, operation: Operation) -> list[str]:
-    """The trace, once the threads beside have done their part, too."""
-    trace = node.trace()
+def _settled(agent: AgentProcess, operation: Operation) -> list[str]:
+    """Its trace, once the threads beside have done their part, too."""
+    trace = agent.trace()
     while True:
         time.sleep(_QUIET_SECONDS)
-        before, trace = trace, node.trace()
+        before, trace = trace, agent.trace()
         if trace == before or operation.restless:
             return trace
 

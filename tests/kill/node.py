@@ -179,10 +179,6 @@ class Node:
         for agent in self.agents:
             agent.end()
 
-    def trace(self) -> list[str]:
-        """The moments of all agents so far."""
-        return [line for agent in self.agents for line in agent.trace()]
-
     def close(self) -> None:
         """Nothing is left of it."""
         self.down()

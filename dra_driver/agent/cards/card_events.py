@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import inf
 from typing import Final
+
+import msgspec
 
 from dra_driver.agent.events import (
     CARD_BACK,
@@ -33,8 +34,7 @@ _ERRORS_EVERY: Final = 600.0  # seconds between two events about the error recor
 Cards = Mapping[PciAddress, Card]
 
 
-@dataclass(frozen=True, slots=True)
-class _ReportedErrors:
+class _ReportedErrors(msgspec.Struct, frozen=True):
     """The count of error records that was reported, and when."""
 
     count: int

@@ -16,6 +16,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, Protocol
 
+import msgspec
+
 from dra_driver.agent.sources import CardSource, LedgerSource
 from dra_driver.kube.api import Api, PatchType
 from dra_driver.kube.errors import Invalid, KubeError, NotFound, TooManyRequests, Unavailable
@@ -62,8 +64,7 @@ class _Retry:
     due: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Content:
+class _Content(msgspec.Struct, frozen=True):
     """What a claim's status shows: its devices, or why it has none."""
 
     devices: tuple[PreparedDevice, ...]
@@ -83,8 +84,7 @@ class _Content:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Due:
+class _Due(msgspec.Struct, frozen=True):
     """A claim whose status has to be written: `statuses` as they are to be."""
 
     ref: ClaimRef

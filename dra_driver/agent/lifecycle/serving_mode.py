@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal
+
+import msgspec
 
 from dra_driver.kube.api import Api, ServerVersion
 from dra_driver.kube.preflight import OLDEST, missing_dra
@@ -21,8 +22,7 @@ class ServingMode(StrEnum):
     DEVICE_PLUGIN = "device-plugin"
 
 
-@dataclass(frozen=True, slots=True)
-class ServingDecision:
+class ServingDecision(msgspec.Struct, frozen=True):
     """How new pods are served, and why. `has_dra` says whether the server has DRA at all: then the
     node can also have prepared claims."""
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Final
 
+from msgspec import structs
+
 from dra_driver.agent.cards.card_cache import CardCache
 from dra_driver.agent.cards.card_config import CardConfigSource
 from dra_driver.agent.slices.device_layout import (
@@ -80,4 +82,4 @@ class DesiredDevices:
 
     def _with_effect(self, problem: Problem) -> Problem:
         evicts = problem.taint == TAINT_UNHEALTHY and problem.value in self.evict
-        return replace(problem, evicts=evicts)
+        return structs.replace(problem, evicts=evicts)

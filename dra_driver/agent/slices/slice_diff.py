@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from dra_driver.agent.slices.slices import Object, SliceForm, desired_slices, is_hidden
 from dra_driver.model.names import LABEL_MODEL, pool_name
@@ -13,8 +14,7 @@ _TIME = "timeAdded"
 _LAST_GENERATION: Final = 2**63 - 1  # resource.k8s.io/v1, ResourcePool.generation is an int64
 
 
-@dataclass(frozen=True, slots=True)
-class SliceDiff:
+class SliceDiff(msgspec.Struct, frozen=True):
     """The writes, in the order in which they must be made: deletions, updates, creations, and the
     deletion of superseded slices: hidden ones, once there are visible ones.
 

@@ -12,7 +12,6 @@ import logging
 import os
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -32,8 +31,7 @@ _MOST_TABLES: Final = 64
 or driver at each look would add one each time."""
 
 
-@dataclass(frozen=True, slots=True)
-class CardVariant:
+class CardVariant(msgspec.Struct, frozen=True):
     """What decides about a card's profile table. `ecc` is None where the card has none."""
 
     model: str
@@ -51,14 +49,12 @@ class CardVariant:
         return f"{self.model}{ecc}, {self.memory_mib} MiB, driver {self.driver}"
 
 
-@dataclass(frozen=True, slots=True)
-class _ProfileTable:
+class _ProfileTable(msgspec.Struct, frozen=True):
     variant: CardVariant
     profiles: tuple[Profile, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _TablesFile:
+class _TablesFile(msgspec.Struct, frozen=True):
     format: str
     version: int
     tables: tuple[_ProfileTable, ...]

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+
+import msgspec
 
 from dra_driver.hardware.efsmi.listing import ListedCard
 from dra_driver.hardware.efsmi.query import QueriedCard
@@ -19,14 +21,13 @@ class EfsmiUnclear(HardwareError):
     """``efsmi`` says of a card what is cut off, contradicts itself, or is not understood."""
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
+class Joined(msgspec.Struct, frozen=True):
     """Cards by address, all with an address of their own. `refused` says why an address has no
     card here though efsmi speaks of it, `stray` what it says of cards that have no address."""
 
-    cards: dict[PciAddress, QueriedCard] = field(default_factory=dict)
-    refused: dict[PciAddress, str] = field(default_factory=dict)
-    stray: list[str] = field(default_factory=list)
+    cards: dict[PciAddress, QueriedCard] = msgspec.field(default_factory=dict)
+    refused: dict[PciAddress, str] = msgspec.field(default_factory=dict)
+    stray: list[str] = msgspec.field(default_factory=list)
 
     def card(self, address: PciAddress, rows: Sequence[SummaryRow] = ()) -> QueriedCard:
         """Raises HardwareError if efsmi does not list the card; EfsmiUnclear if it does not say

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from dra_driver.hardware.efsmi.field_reader import at_most
 from dra_driver.model.errors import InvalidValue
@@ -12,8 +13,7 @@ from dra_driver.model.pci import PciAddress
 _INDEX = re.compile(r"[0-9]{1,4}")
 
 
-@dataclass(frozen=True, slots=True)
-class ListedCard:
+class ListedCard(msgspec.Struct, frozen=True):
     """One row: efsmi's index, the PCI address and the card's uuid."""
 
     index: int

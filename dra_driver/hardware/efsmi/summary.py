@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from dra_driver.hardware.efsmi.sanitize import last_line, shown
 from dra_driver.model.card import Virtualization
@@ -20,8 +21,7 @@ _INDEX = re.compile(r"([0-9]{1,4})\s+\S")
 _SLOT = re.compile(r"(?:^|[\s:])([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?:\s|$)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryRow:
+class SummaryRow(msgspec.Struct, frozen=True):
     """A card's cell: efsmi's index, bus, device and function as ``0d:00.0``, and the mode, None
     where the `word` at its place is not a known one."""
 

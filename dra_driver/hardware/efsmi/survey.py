@@ -11,8 +11,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
+
+import msgspec
 
 from dra_driver.hardware.efsmi.join import Joined, by_address
 from dra_driver.hardware.efsmi.listing import ListedCard, parse_list
@@ -29,15 +30,14 @@ Answer = tuple[Queried, tuple[ListedCard, ...]] | HardwareError
 Answers = Mapping[int, Answer]
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
+class Survey(msgspec.Struct, frozen=True):
     """`rows` of the summary tell the modes; None where each card was asked by itself, as the
     summary is of all cards. `silent` says why efsmi does not answer for a card; of these, a call
     for one that is `hung` took its whole limit."""
 
     joined: Joined
     rows: tuple[SummaryRow, ...] | None
-    silent: Mapping[PciAddress, str] = field(default_factory=dict)
+    silent: Mapping[PciAddress, str] = msgspec.field(default_factory=dict)
     hung: frozenset[PciAddress] = frozenset()
 
 

@@ -6,9 +6,10 @@ import ssl
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from dra_driver.model.errors import InvalidValue
 from dra_driver.util.hooks import Clock
@@ -27,8 +28,7 @@ def no_token() -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterConfig:
+class ClusterConfig(msgspec.Struct, frozen=True):
     """`server` is a URL. `tls` has the trusted authorities and perhaps a client certificate; it is
     unused for plain HTTP. `server_name` is the name in the server's certificate if it is not the
     URL's. `proxy` is the URL of an HTTP proxy. The file `authorities` has more trusted authorities,

@@ -14,9 +14,10 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import SplitResult, unquote, urlsplit
+
+import msgspec
 
 from dra_driver.kube.http.cluster_config import ClusterConfig
 from dra_driver.kube.http.connection import FAILURES, HttpConnection, render
@@ -40,8 +41,7 @@ _OPTIONS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class HttpResponse:
+class HttpResponse(msgspec.Struct, frozen=True):
     """A complete answer; the names of `headers` are in lower case."""
 
     status: int

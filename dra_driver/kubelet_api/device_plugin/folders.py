@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.sockets import PATH_LIMIT
 from dra_driver.model.names import DRIVER
 
 
-@dataclass(frozen=True, slots=True)
-class Folders:
+class Folders(msgspec.Struct, frozen=True):
     """`plugins` is the folder of the plugins' sockets, with the kubelet's socket and its checkpoint
     (k8s.io/kubelet, package deviceplugin/v1beta1; 1.36.3,
     ``pkg/kubelet/cm/devicemanager/types.go``)."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
+
+import msgspec
 
 from dra_driver.model.card import DeviceNode
 
 
-@dataclass(frozen=True, slots=True)
-class ListedDevice:
+class ListedDevice(msgspec.Struct, frozen=True):
     """One device in the list for the kubelet. `numa_node` is None if it is unknown."""
 
     id: str
@@ -18,11 +18,10 @@ class ListedDevice:
     numa_node: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerEdits:
+class ContainerEdits(msgspec.Struct, frozen=True):
     """What the kubelet adds to a container; `cdi_names` are fully qualified."""
 
-    variables: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = msgspec.field(default_factory=dict)
     nodes: tuple[DeviceNode, ...] = ()
     cdi_names: tuple[str, ...] = ()
 

@@ -10,9 +10,10 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.kubelet_api.pod_resources import PodResources
@@ -24,8 +25,7 @@ _WRITE_SECONDS: Final = 5.0
 _GLANCE: Final = 0.02
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(msgspec.Struct, frozen=True):
     """The devices of one container of one resource. `pod` is ``namespace/name`` from the API, and
     the UID from the checkpoint."""
 

@@ -6,8 +6,9 @@ import logging
 import threading
 from collections.abc import Collection
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from dra_driver.kubelet_api.device_plugin.folders import Folders, socket_names
 from dra_driver.kubelet_api.device_plugin.handler import DeviceHandler
@@ -21,8 +22,7 @@ logger = logging.getLogger(__name__)
 _CHECK_EVERY: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
+class Served(msgspec.Struct, frozen=True):
     """A resource; `kind` is part of its socket's name."""
 
     kind: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+import msgspec
 
 # k8s.io/api/core/v1, ResourceHealthMessageMaxLength. The kubelet would cut within a character, and
 # the API server would refuse that.
@@ -20,8 +21,7 @@ class Health(Enum):
     UNHEALTHY = "UNHEALTHY"
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceHealth:
+class DeviceHealth(msgspec.Struct, frozen=True):
     """The health of one published device.
 
     The kubelet finds a pod's devices by `pool` and `device`, as prepare returned them. It shows

@@ -7,9 +7,10 @@ on read-modify-write. These views read; nothing here alters a claim.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+import msgspec
 
 from dra_driver.model.claims.amounts import configured_consumption
 from dra_driver.model.claims.capacity_requests import by_short_name
@@ -23,8 +24,7 @@ ReadOnlyObject = Mapping[str, Any]
 form than as a dict."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ClaimRef:
+class ClaimRef(msgspec.Struct, frozen=True, order=True):
     """A claim's identity. The name alone is not one: a claim deleted and created again under
     the same name is another claim."""
 
@@ -51,8 +51,7 @@ class ClaimRef:
         return f"{self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(msgspec.Struct, frozen=True):
     """One entry of ``status.allocation.devices.results``.
 
     ``request`` is the request's name, or ``request/subrequest`` where a first-available request

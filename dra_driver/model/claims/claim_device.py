@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimDevice:
+class ClaimDevice(msgspec.Struct, frozen=True):
     """One allocated device of a prepared claim.
 
     ``request`` is the request's main name, without a subrequest: the kubelet compares it with a

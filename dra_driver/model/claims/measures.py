@@ -7,8 +7,9 @@ what the request consumes of it (docs/adr/0030). So a card is counted in slices 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from dra_driver.model.names import CAPACITY_MEMORY
 from dra_driver.model.profile import profile_numbers
@@ -17,8 +18,7 @@ CORES: Final = "cores"
 _ALL: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(msgspec.Struct, frozen=True):
     """A size that a card is given out in, with its memory in MiB and its percentage of the card's
     compute."""
 
@@ -27,8 +27,7 @@ class Share:
     cores: float
 
 
-@dataclass(frozen=True, slots=True)
-class Measures:
+class Measures(msgspec.Struct, frozen=True):
     """`memory_mib` and `cores`, a percentage of a card's compute from 1 to 99, are None where they
     are not asked for. At least one of them is."""
 

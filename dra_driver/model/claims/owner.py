@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Container, Iterable
-from dataclasses import dataclass
 from itertools import count
+
+import msgspec
 
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.devices.plugin_device import RESOURCES, PluginDevice
@@ -15,8 +16,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerAllocation:
+class ContainerAllocation(msgspec.Struct, frozen=True):
     """What one container got from the device plugin. The kubelet names no container, so the devices
     are its identity: the same ones asked for again are the same grant.
 
@@ -73,8 +73,7 @@ class ContainerAllocation:
         return f"{self.cards[0]}/{self.mode.value}/{ordinals}"
 
 
-@dataclass(frozen=True, slots=True)
-class Orphan:
+class Orphan(msgspec.Struct, frozen=True):
     """Devices of an ended claim that could not be destroyed, because their card failed. Its pod
     does not wait for them, and the claim itself may have been allocated anew meanwhile: so this has
     a `uid` of its own."""

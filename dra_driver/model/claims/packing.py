@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 
 class Packing(StrEnum):
@@ -23,8 +24,7 @@ class Packing(StrEnum):
                 return "the emptiest"
 
 
-@dataclass(frozen=True, slots=True)
-class PackingChoice:
+class PackingChoice(msgspec.Struct, frozen=True):
     """The policies that somebody chose, for nodes and for the cards of a node separately; None
     where nothing is said."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from dra_driver.model.claims.measures import Measures
 from dra_driver.model.claims.packing import PackingChoice
@@ -14,8 +15,7 @@ from dra_driver.model.names import CAPACITY_SIZE, CAPACITY_SLICES
 _NO_CHOICE: Final = PackingChoice()
 
 
-@dataclass(frozen=True, slots=True)
-class RequestConfig:
+class RequestConfig(msgspec.Struct, frozen=True):
     """`slices` of a shared card and `size` of a DRS instance, or `measures` in their place, are
     None where nothing is said. `mode` is the one that ``isolation`` stands for; None if shared
     slices and DRS instances serve. `device_metadata` is whether containers get a file with the

@@ -8,15 +8,15 @@ while the sets that a pod's containers use are pairwise equal or disjoint.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Use:
+class Use(msgspec.Struct, frozen=True, order=True):
     """One request of one claim; `claim` is the claim's UID."""
 
     claim: str

@@ -7,9 +7,9 @@ it. Its meaning, field by field, is in docs/dev/extender.md.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from typing import Any, Final
+
+import msgspec
 
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
@@ -21,19 +21,9 @@ UNNUMBERED: Final = -1
 card is on the bus."""
 
 _VERSION: Final = 1
-# The last two: Python reads Infinity in JSON, and brackets to any depth.
-_UNREADABLE: Final = (
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    OverflowError,
-    RecursionError,
-)
 
 
-@dataclass(frozen=True, slots=True)
-class HeldInstance:
+class HeldInstance(msgspec.Struct, frozen=True):
     """A container's DRS instance as efsmi calls it; `uuid` is empty where the tool tells none."""
 
     profile: str
@@ -42,20 +32,18 @@ class HeldInstance:
     uuid: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(msgspec.Struct, frozen=True, omit_defaults=True):
     """What one container holds of a card: slices of a shared card, the size of a DRS instance,
     or 1, the card. `pod` is a UID; it is empty as long as the kubelet has not recorded whose it
     is, and then so is `container`. `instance` is None where there is none, or not known."""
 
-    pod: str
-    container: str
-    amount: int
+    pod: str = ""
+    container: str = ""
+    amount: int = 0
     instance: HeldInstance | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NodeCard:
+class NodeCard(msgspec.Struct, frozen=True, omit_defaults=True, rename={"memory_mib": "memory"}):
     """A card as its node's agent has it.
 
     `slices` is how many a shared card has, 0 where the card is not offered as shared. `profiles`
@@ -101,85 +89,35 @@ def parse_cards(text: str) -> tuple[NodeCard, ...]:
     Raises InvalidValue where it is not such a value, or of a version that is not known.
     """
     try:
-        body = json.loads(text)
-        version = body["version"]
-        cards = body["cards"] if version == _VERSION else ()
-        found = tuple(_card_from_json(each) for each in cards)
-    except _UNREADABLE as error:
+        report = msgspec.json.decode(text, type=_Report)
+        cards = report.cards if report.version == _VERSION else ()
+        found = tuple(map(_card_from_json, cards))
+    except (ValueError, LookupError, RecursionError) as error:
         raise InvalidValue(f"annotation {ANNOTATION_CARDS} cannot be read: {error!r}") from error
-    if version != _VERSION:
+    if report.version != _VERSION:
         raise InvalidValue(
-            f"annotation {ANNOTATION_CARDS} has version {version!r}, but only {_VERSION} is known",
+            f"annotation {ANNOTATION_CARDS} has version {report.version}, but only {_VERSION} is "
+            "known",
             remedy="run the same version of the driver in agent and controller",
         )
     return found
 
 
+class _Report(msgspec.Struct):
+    version: int
+    cards: tuple[dict[str, Any], ...]
+
+
 def _card_to_json(card: NodeCard) -> dict[str, Any]:
-    optional: dict[str, Any] = {
-        "slices": card.slices,
-        "profiles": list(card.profiles),
-        "total": card.total,
-        "mode": card.mode.value if card.mode else "",
-        "held": [_hold_to_json(each) for each in card.held],
-        "problem": card.problem,
-        "bridges": card.bridges,
-        "root": card.root,
-        "model": card.model,
-        "uuid": card.uuid,
-        "memory": card.memory_mib,
-    }
-    return {
-        "pci": str(card.address),
-        "index": card.index,
-        "minor": card.minor,
-        "whole": card.whole,
-        **{name: value for name, value in optional.items() if value},
-        **({} if card.numa is None else {"numa": card.numa}),
-    }
+    raw: dict[str, Any] = msgspec.to_builtins(card)
+    del raw["address"]
+    return {**raw, "pci": str(card.address), "whole": card.whole}
 
 
-def _hold_to_json(hold: Hold) -> dict[str, Any]:
-    owner = {"pod": hold.pod, "container": hold.container} if hold.pod else {}
-    instance = {"instance": asdict(hold.instance)} if hold.instance else {}
-    return {**owner, "amount": hold.amount, **instance}
-
-
-def _hold_from_json(raw: Mapping[str, Any]) -> Hold:
-    made = raw.get("instance")
-    return Hold(
-        str(raw.get("pod", "")),
-        str(raw.get("container", "")),
-        int(raw["amount"]),
-        _instance_from_json(made) if made else None,
-    )
-
-
-def _instance_from_json(raw: Mapping[str, Any]) -> HeldInstance:
-    return HeldInstance(
-        str(raw["profile"]), int(raw["profile_id"]), int(raw["id"]), str(raw["uuid"])
-    )
-
-
-def _card_from_json(raw: Mapping[str, Any]) -> NodeCard:
-    numa = raw.get("numa")
-    if raw.get("held") and not raw.get("mode"):
-        raise ValueError(f"card {raw['pci']} is held and in no mode")
-    return NodeCard(
-        address=PciAddress.parse(raw["pci"]),
-        index=int(raw["index"]),
-        minor=int(raw["minor"]),
-        whole=bool(raw["whole"]),
-        slices=int(raw.get("slices", 0)),
-        profiles=tuple(str(name) for name in raw.get("profiles", ())),
-        total=int(raw.get("total", 0)),
-        mode=Mode(raw["mode"]) if raw.get("mode") else None,
-        held=tuple(_hold_from_json(each) for each in raw.get("held", ())),
-        problem=str(raw.get("problem", "")),
-        bridges=str(raw.get("bridges", "")),
-        root=str(raw.get("root", "")),
-        numa=None if numa is None else int(numa),
-        model=str(raw.get("model", "")),
-        uuid=str(raw.get("uuid", "")),
-        memory_mib=int(raw.get("memory", 0)),
-    )
+def _card_from_json(raw: dict[str, Any]) -> NodeCard:
+    card = msgspec.convert({**raw, "address": PciAddress.parse(raw["pci"])}, NodeCard)
+    if card.held and card.mode is None:
+        raise ValueError(f"card {card.address} is held and in no mode")
+    if any(hold.amount < 1 for hold in card.held):
+        raise ValueError(f"nothing of card {card.address} is held")
+    return card

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+
+import msgspec
 
 from dra_driver.model import names
 from dra_driver.model.errors import InvalidValue
@@ -30,8 +31,7 @@ RESOURCES: Final[Mapping[Mode, str]] = MappingProxyType(
 _ID: Final = re.compile(r"([0-9a-f:.]+)/(whole|shared|drs)/(0|[1-9]\d{0,3})")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class PluginDevice:
+class PluginDevice(msgspec.Struct, frozen=True, order=True):
     """One device of the device plugin; its text is the ID."""
 
     card: PciAddress

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 MARKER: Final = b"\x9cGCU"
 _HEAD: Final = struct.Struct("<4sII")
@@ -19,8 +20,7 @@ PAYLOAD_LIMIT: Final = 1 << 20
 _SECTOR: Final = 512  # bytes: what a disk writes wholly or not at all
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(msgspec.Struct, frozen=True):
     """What was found: `payloads` in order, `end` as the offset at which the next frame can be
     written, `damage` as (start, end) of what is neither frame nor room, and `torn` as the same of
     a last frame that was not written completely."""

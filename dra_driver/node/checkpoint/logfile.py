@@ -8,9 +8,10 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import JournalError

@@ -66,7 +66,19 @@ class MetadataRef(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
             check_id(self.pod_claim, "name of a pod's claim")
 
 
-class PreparedDevice(msgspec.Struct, frozen=True):
+_IN_RECORD: Final = {
+    "device_name": "device",
+    "share_id": "shareID",
+    "consumed": "consumedCapacity",
+    "visible_cards": "sees",
+    "instances_before": "before",
+    "admin_access": "adminAccess",
+    "cdi_aliases": "formerly",
+    "made_for": "madeFor",
+}
+
+
+class PreparedDevice(msgspec.Struct, frozen=True, omit_defaults=True, rename=_IN_RECORD):
     """One device of an owner.
 
     ``device_name`` is the device's name in the ResourceSlice. ``visible_cards`` are the cards
@@ -86,7 +98,7 @@ class PreparedDevice(msgspec.Struct, frozen=True):
     pool: str
     device_name: str
     share_id: str | None = None
-    consumed: Mapping[str, str] = {}
+    consumed: dict[str, str] = {}
     visible_cards: tuple[PciAddress, ...] = ()
     instance: Instance | None = None
     instances_before: tuple[Instance, ...] | None = None
@@ -108,7 +120,7 @@ class PreparedDevice(msgspec.Struct, frozen=True):
             pool=result.pool,
             device_name=result.device,
             share_id=result.share_id,
-            consumed=result.consumed,
+            consumed=dict(result.consumed),
             admin_access=result.admin_access,
         )
 
@@ -269,69 +281,20 @@ def _owner_in(raw: Mapping[str, Any]) -> Owner:
 
 
 def _device_out(device: PreparedDevice) -> dict[str, Any]:
-    shared = {"shareID": device.share_id} if device.share_id is not None else {}
-    consumed = {"consumedCapacity": dict(device.consumed)} if device.consumed else {}
-    drs: dict[str, Any] = {}
-    if device.instance is not None:
-        drs["instance"] = _instance_out(device.instance)
-    if device.instances_before is not None:
-        drs["before"] = [_instance_out(instance) for instance in device.instances_before]
-    return {
-        "request": device.request,
-        "pool": device.pool,
-        "device": device.device_name,
-        "sees": [str(card) for card in device.visible_cards],
-        **shared,
-        **consumed,
-        **drs,
-        **({"adminAccess": True} if device.admin_access else {}),
-        **({"formerly": list(device.cdi_aliases)} if device.cdi_aliases else {}),
-        **({"madeFor": device.made_for} if device.made_for else {}),
-        **({"total": device.total} if device.total is not None else {}),
-        **({"metadata": msgspec.to_builtins(device.metadata)} if device.metadata else {}),
-    }
+    raw: dict[str, Any] = msgspec.to_builtins(device)
+    raw["sees"] = tuple(map(str, device.visible_cards))
+    # As a record that is read has it.
+    return {key: list(each) if isinstance(each, tuple) else each for key, each in raw.items()}
 
 
 def _device_in(raw: Mapping[str, Any]) -> PreparedDevice:
     _, card = parse_device_name(raw["device"])
     visible = tuple(PciAddress.parse(each) for each in raw["sees"])
-    share_id = raw.get("shareID")
-    if share_id is not None:
-        check_id(share_id, "share ID")
-    instance, before, total = raw.get("instance"), raw.get("before"), raw.get("total")
-    metadata = raw.get("metadata")
-    return PreparedDevice(
-        request=str(raw["request"]),
-        pool=str(raw["pool"]),
-        device_name=raw["device"],
-        share_id=share_id,
-        consumed={str(k): str(v) for k, v in raw.get("consumedCapacity", {}).items()},
-        # No version writes it without the device's own card; a CDI file may be damaged.
-        visible_cards=visible if card in visible else (card,),
-        instance=None if instance is None else _instance_in(instance),
-        instances_before=None if before is None else tuple(map(_instance_in, before)),
-        admin_access=raw.get("adminAccess") is True,
-        cdi_aliases=tuple(map(str, raw.get("formerly", ()))),
-        made_for=str(raw.get("madeFor", "")),
-        total=total if type(total) is int and total > 0 else None,
-        metadata=None if metadata is None else _metadata_in(metadata),
-    )
-
-
-def _metadata_in(raw: object) -> MetadataRef:
-    try:
-        return msgspec.convert(raw, MetadataRef)
-    except msgspec.ValidationError as error:
-        raise InvalidValue(f"{raw!r} is no reference to device metadata") from error
-
-
-def _instance_out(instance: Instance) -> dict[str, Any]:
-    uuid = {"uuid": instance.uuid} if instance.uuid is not None else {}
-    return {"id": instance.id, "profile": instance.profile, **uuid}
-
-
-def _instance_in(raw: Mapping[str, Any]) -> Instance:
-    number, uuid = raw["id"], raw.get("uuid")
-    if not isinstance(number, int) or not isinstance(uuid, str | None):
-        raise InvalidValue(f"{raw!r} is not a DRS instance")
-    return Instance(number, str(raw["profile"]), uuid)
+    # No version writes it without the device's own card; a CDI file may be damaged.
+    sees = visible if card in visible else (card,)
+    total = raw.get("total")
+    counted = total if type(total) is int and total > 0 else None
+    device = msgspec.convert({**raw, "sees": sees, "total": counted}, PreparedDevice)
+    if device.share_id is not None:
+        check_id(device.share_id, "share ID")
+    return device

@@ -11,8 +11,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+import msgspec
 
 from dra_driver.model.claims.owner import Owner
 from dra_driver.model.errors import ForeignCard, GcuError, HardwareError, InvalidValue
@@ -33,8 +34,7 @@ class OnTripped(Protocol):
     def __call__(self, device: str, reason: str, /) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(msgspec.Struct, frozen=True):
     """An owner whose prepare fails: its devices, the device that fails, why, how often in a row,
     and when last (`at`, seconds of the clock)."""
 
@@ -46,8 +46,7 @@ class Waiting:
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Tries:
+class _Tries(msgspec.Struct, frozen=True):
     """How often in a row an unprepare failed, and when last."""
 
     count: int

@@ -6,8 +6,9 @@ the old one, and nobody can change that.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from dra_driver.model.claims.owner import Owner
 from dra_driver.model.instance import Instance
@@ -15,8 +16,7 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import ClaimState, PreparedClaim
 
 
-@dataclass(frozen=True, slots=True)
-class RecreatedInstance:
+class RecreatedInstance(msgspec.Struct, frozen=True):
     """`after` replaces `before`. `before` is None where the record does not name it: the agent was
     killed, or failed, between the check and the create."""
 

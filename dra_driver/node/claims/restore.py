@@ -8,6 +8,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 
+import msgspec
 from msgspec.structs import replace
 
 from dra_driver.model.errors import GcuError, HardwareError
@@ -34,20 +35,17 @@ class Outcome(StrEnum):
     REMOVED = "its CDI file could not be read, and was removed"
 
 
-@dataclass(frozen=True, slots=True)
-class _Complete:
+class _Complete(msgspec.Struct, frozen=True):
     """All devices are on their cards."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Incomplete:
+class _Incomplete(msgspec.Struct, frozen=True):
     """Devices are missing on these cards."""
 
     cards: frozenset[PciAddress]
 
 
-@dataclass(frozen=True, slots=True)
-class _Unexamined:
+class _Unexamined(msgspec.Struct, frozen=True):
     """The cards do not answer, and a container may run with the claim."""
 
 

@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+import msgspec
+
 from dra_driver.hardware.drs.drs import Drs
 from dra_driver.hardware.drs.profiles import CardVariant, ProfileTables
 from dra_driver.model.card import Card, Virtualization
@@ -26,8 +28,7 @@ _FIRST_RETRY = 60.0  # seconds
 _LAST_RETRY = 3600.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Setback:
+class _Setback(msgspec.Struct, frozen=True):
     """Why a card could not be examined, and when it may be tried again."""
 
     reason: str

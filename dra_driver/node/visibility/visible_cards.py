@@ -8,9 +8,9 @@ pods (`dra_driver.node.visibility.other_claims`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 from msgspec.structs import replace
 
 from dra_driver.model.claims.claim import Object, claim_names
@@ -116,8 +116,7 @@ def _for_pod(
             return resolved | failed
 
 
-@dataclass(frozen=True, slots=True)
-class _Uses:
+class _Uses(msgspec.Struct, frozen=True):
     """The pod's claims of this driver. `names` maps the pod's name of a claim to its UID; the other
     maps are by UID."""
 

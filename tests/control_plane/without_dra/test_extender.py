@@ -6,10 +6,10 @@ import json
 import random
 import secrets
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from controller.extender.service import PREFIX
 from dra_driver.kube.client import Client

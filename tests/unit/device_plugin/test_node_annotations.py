@@ -91,38 +91,40 @@ FOREIGN = replace(card(CARDS[0], 0), problems=(Problem(TAINT_FOREIGN, "", "not o
     ("seen", "told"),
     [
         (view(), FREE),
-        (view(granted(TWO)), replace(FREE, mode=SHARED, held=(Hold("pod-a", "main", 2),))),
-        (view(granted(THREE)), replace(FREE, mode=DRS, held=(Hold("", "", 3),))),
-        (view(granted(CARD)), replace(FREE, mode=WHOLE, held=(Hold("", "", 1),))),
+        (view(granted(TWO)), structs.replace(FREE, mode=SHARED, held=(Hold("pod-a", "main", 2),))),
+        (view(granted(THREE)), structs.replace(FREE, mode=DRS, held=(Hold("", "", 3),))),
+        (view(granted(CARD)), structs.replace(FREE, mode=WHOLE, held=(Hold("", "", 1),))),
         (
             view(granted(grant(SHARED, 0, 1, 2)), granted(TWO)),
-            replace(FREE, mode=SHARED, held=(Hold("", "", 3),)),
+            structs.replace(FREE, mode=SHARED, held=(Hold("", "", 3),)),
         ),
         (
             view(granted(TWO), offer=CardConfig(slice_count=4)),
-            replace(FREE, mode=SHARED, held=(Hold("pod-a", "main", 2),)),
+            structs.replace(FREE, mode=SHARED, held=(Hold("pod-a", "main", 2),)),
         ),
         (
             view(offer=CardConfig(modes=frozenset({SHARED}), slice_count=4)),
-            replace(FREE, whole=False, slices=4, profiles=(), total=0),
+            structs.replace(FREE, whole=False, slices=4, profiles=(), total=0),
         ),
-        (view(table=None), replace(FREE, profiles=(), total=0)),
-        (view(active=False), replace(FREE, whole=False, slices=0, profiles=(), total=0)),
-        (view(CLAIMED), replace(FREE, problem="claimed")),
+        (view(table=None), structs.replace(FREE, profiles=(), total=0)),
+        (view(active=False), structs.replace(FREE, whole=False, slices=0, profiles=(), total=0)),
+        (view(CLAIMED), structs.replace(FREE, problem="claimed")),
         (
             replace(view(), failing=frozenset({device_name(DRS, CARDS[0])})),
-            replace(FREE, profiles=(), total=0),
+            structs.replace(FREE, profiles=(), total=0),
         ),
         (
             replace(view(granted(THREE)), failing=frozenset({device_name(DRS, CARDS[0])})),
-            replace(FREE, mode=DRS, held=(Hold("", "", 3),), problem="failing"),
+            structs.replace(FREE, mode=DRS, held=(Hold("", "", 3),), problem="failing"),
         ),
         (
             replace(view(granted(TWO)), failing=frozenset({device_name(DRS, CARDS[0])})),
-            replace(FREE, mode=SHARED, held=(Hold("pod-a", "main", 2),), profiles=(), total=0),
+            structs.replace(
+                FREE, mode=SHARED, held=(Hold("pod-a", "main", 2),), profiles=(), total=0
+            ),
         ),
-        (view(cards=(SICK,)), replace(FREE, problem="health")),
-        (view(cards=(FOREIGN,)), replace(FREE, problem="foreign")),
+        (view(cards=(SICK,)), structs.replace(FREE, problem="health")),
+        (view(cards=(FOREIGN,)), structs.replace(FREE, problem="foreign")),
         (
             view(granted(TWO), cards=()),
             NodeCard(

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 import pytest
+from msgspec import structs
 
 from dra_driver.kube.resources import NODES, PODS
 from dra_driver.model.devices.node_cards import HeldInstance, Hold, render_cards
@@ -45,8 +46,8 @@ def printed(state: Any, mode: Mode) -> Any:
 
 def test_slices_and_instances_are_apart() -> None:
     """A card that is in the other mode, or is held as a whole, is in neither total."""
-    in_use = replace(ANNOTATED[1], mode=Mode.SHARED, slices=6, held=(Hold("", "", 2),))
-    whole = replace(
+    in_use = structs.replace(ANNOTATED[1], mode=Mode.SHARED, slices=6, held=(Hold("", "", 2),))
+    whole = structs.replace(
         ANNOTATED[1], address=PciAddress(0, 4, 0, 0), minor=6, slices=6, mode=Mode.WHOLE
     )
     cards = (ANNOTATED[0], in_use, ANNOTATED[2], whole)
@@ -94,7 +95,7 @@ def test_a_pod_of_two_containers_is_one_entry() -> None:
         Hold("uid-one", "main", 3, HeldInstance("3g.20gb", 1, 2, "u")),
         Hold("uid-one", "side", 1),
     )
-    card = replace(ANNOTATED[0], held=two)
+    card = structs.replace(ANNOTATED[0], held=two)
     state = replace(BY_LIMITS, nodes=(annotated("b", render_cards((card,))),))
     [user] = printed(state, Mode.DRS)["devices"]["3"]["pods"]
     assert (user["name"], user["usedGCU"]) == ("one-pod", 4)

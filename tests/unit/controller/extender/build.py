@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from controller.allocator.packing.policy import BINPACK, Policy
 from controller.extender.annotated_cluster import AnnotatedCluster

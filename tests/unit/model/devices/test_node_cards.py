@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from dra_driver.model.devices.node_cards import (
     HeldInstance,
@@ -56,6 +56,13 @@ def test_a_free_card_says_nothing_of_what_it_lacks() -> None:
     }
 
 
+def test_a_container_that_the_kubelet_has_not_recorded() -> None:
+    card = '{"pci": "0000:0d:00.0", "index": 0, "minor": 1, "whole": true, "mode": "shared"'
+    [found] = parse_cards(f'{{"version": 1, "cards": [{card}, "held": [{{"amount": 2}}]}}]}}')
+    assert found.held == (Hold("", "", 2),)
+    assert '"held":[{"amount":2}]' in render_cards((found,))
+
+
 def test_fields_of_a_later_agent_are_left_alone() -> None:
     raw = json.loads(render_cards((FREE,)))
     raw["cards"][0]["colour"] = "red"
@@ -71,6 +78,7 @@ def test_fields_of_a_later_agent_are_left_alone() -> None:
         ('{"version": 1, "cards": [{"pci": "0d:00.0"}]}', "cannot be read|not a full PCI"),
         (render_cards((USED,)).replace('"drs"', '"half"'), "cannot be read"),
         (render_cards((replace(USED, mode=None),)), "is held and in no mode"),
+        (render_cards((USED,)).replace('"amount":3,', ""), "nothing of card .* is held"),
         ('{"version": 2, "cards": [{}]}', "has version 2"),
         (render_cards((FREE,)).replace('"minor":1', '"minor":Infinity'), "cannot be read"),
         ('{"version": 1, "cards": ' + "[" * 100_000, "cannot be read"),
@@ -82,6 +90,7 @@ def test_fields_of_a_later_agent_are_left_alone() -> None:
         "short address",
         "unknown mode",
         "held in no mode",
+        "held without an amount",
         "later version",
         "a number without end",
         "brackets without end",

@@ -55,6 +55,12 @@ def test_a_record_survives_the_file(kind: ClaimStep) -> None:
     assert written.devices[1].card == CARDS[0]
 
 
+def test_half_a_character_survives_the_file() -> None:
+    """The API server passes it on."""
+    written = record(ClaimStep.PREPARE_COMPLETED, REF, (replace(hold(0), request="\ud800"),))
+    assert decode(encode(written.raw)) == written
+
+
 def test_what_a_claim_left_survives_the_file() -> None:
     written = record(ClaimStep.UNPREPARE_STARTED, Orphan("team", "one", "left-1"), (INSTANCE,))
     assert decode(encode(written.raw)) == written
