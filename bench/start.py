@@ -9,8 +9,7 @@ nothing of them is left on the nodes.
 columns: median and 90th percentile, milliseconds from the creation on
   bound    kube-scheduler has bound the pod
   started  the container's first line, by the clock of containerd
-  running  the pod's status says so. The kubelet looks for started containers once a second, so
-           this is up to a second later, by chance
+  running  the pod's status says so, which can be before that line, and up to a second after it
   beyond   what a pod takes from its binding to its first line more than a pod without a claim, as
            a share of all that such a pod takes until then: medians, in percent
 """
