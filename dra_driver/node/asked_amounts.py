@@ -34,14 +34,14 @@ def amount_objections(
     device: PreparedDevice,
     ref: ClaimRef,
     share_of: ShareOf,
+    *,
+    asked: RequestConfig,
 ) -> Iterator[tuple[str, str]]:
-    """Why the result is less than the claim's configuration asks for, or of another isolation, each
-    reason with its remedy. `device` is the result's, and has an amount if it is not a whole card.
+    """Why the result is less than is `asked` for, or of another isolation, each reason with its
+    remedy. `device` is the result's, and has an amount if it is not a whole card.
 
-    Raises InvalidValue for invalid configuration of the claim, Refused for capacities that
-    contradict each other, and what `share_of` raises.
+    Raises Refused for capacities that contradict each other, and what `share_of` raises.
     """
-    asked = _asked(claim, result, ref)
     yield from _other_amount(claim, result, ref, asked.amounts)
     if asked.mode is not None and device.mode is not asked.mode:
         yield (
@@ -55,8 +55,9 @@ def amount_objections(
         yield from _less(asked.measures, device, share_of(device))
 
 
-def _asked(claim: Mapping[str, Any], result: Result, ref: ClaimRef) -> RequestConfig:
-    """What the DeviceClass, as the allocator copied it, and then the claim ask for."""
+def asked_for(claim: Mapping[str, Any], result: Result, ref: ClaimRef) -> RequestConfig:
+    """What the DeviceClass, as the allocator copied it, and then the claim ask for the result's
+    request. Raises InvalidValue for invalid configuration of either."""
     copied = ((allocation(claim) or {}).get("devices") or {}).get("config") or ()
     of_class = [entry for entry in copied if entry.get("source") == "FromClass"]
     entries = [*of_class, *(_devices(claim).get("config") or ())]

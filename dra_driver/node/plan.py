@@ -9,7 +9,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from dra_driver.config.device_config import read_config
-from dra_driver.model.claims.amounts import config_applies
 from dra_driver.model.claims.claim import (
     ClaimRef,
     Result,
@@ -18,12 +17,11 @@ from dra_driver.model.claims.claim import (
     pod_claim_name,
     results,
 )
-from dra_driver.model.claims.request_config import RequestConfig
 from dra_driver.model.devices.device import is_admin_device
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import CLASS_WHOLE, DRIVER
-from dra_driver.node.asked_amounts import ShareOf, amount_objections
+from dra_driver.node.asked_amounts import ShareOf, amount_objections, asked_for
 from dra_driver.node.checkpoint.records import MetadataRef, PreparedDevice
 
 
@@ -46,40 +44,23 @@ def planned_devices(
     ours = results(claim)
     if not ours:
         raise Refused(f"claim {ref} was allocated nothing of {DRIVER}")
-    # The node uses the amounts and `deviceMetadata` only, but a mistake in the rest must not go
-    # unnoticed.
-    configs = [
-        (entry, config)
-        for entry in found.get("devices", {}).get("config", ())
-        if (config := read_config(entry, _owner(entry, ref))) is not None
-    ]
+    for entry in found.get("devices", {}).get("config", ()):
+        read_config(entry, _owner(entry, ref))  # no mistake goes unnoticed, used here or not
     pod = made_for(claim)
     devices = []
     for result in ours:
-        device = PreparedDevice.of(result)
+        device, asked = PreparedDevice.of(result), asked_for(claim, result, ref)
         problems = chain(
             _objections(device, result, pool),
-            amount_objections(claim, result, device, ref, share),
+            amount_objections(claim, result, device, ref, share, asked=asked),
         )
         _refuse_first(problems, result, ref)
         metadata = None
-        if _wants_metadata(configs, result):
+        if asked.device_metadata:
             metadata = MetadataRef(result.request, pod_claim_name(claim))
         devices.append(replace(device, made_for=pod, metadata=metadata))
     _check_names(devices, ref)
     return tuple(devices)
-
-
-def _wants_metadata(
-    configs: Iterable[tuple[Mapping[str, Any], RequestConfig]], result: Result
-) -> bool:
-    """By the last entry that says it; those of the class come before those of the claim."""
-    said = [
-        config.device_metadata
-        for entry, config in configs
-        if config_applies(entry, result.request) and config.device_metadata is not None
-    ]
-    return bool(said) and said[-1]
 
 
 def _check_identity(claim: Mapping[str, Any], ref: ClaimRef) -> None:
