@@ -413,6 +413,7 @@ def test_a_watch_of_what_is_selected(side: Side) -> None:
 def test_a_streamed_list(side: Side) -> None:
     for name in ("a", "b"):
         side.make(name)
+    version = int(side.version())  # other tests write to the real server meanwhile
     watch = side.api.watch(
         RESOURCE_CLAIMS,
         resource_version="",
@@ -423,7 +424,7 @@ def test_a_streamed_list(side: Side) -> None:
     seen = []
     for event in watch:
         if event.ends_initial_events():
-            assert int(event.object["metadata"]["resourceVersion"]) >= int(side.version())
+            assert int(event.object["metadata"]["resourceVersion"]) >= version
             side.make("c")
         else:
             seen.append((event.change, event.object["metadata"].get("name")))
