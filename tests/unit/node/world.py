@@ -146,15 +146,18 @@ def claim(
     config: tuple[dict[str, Any], ...] = (),
     made_for: str = "",
 ) -> dict[str, Any]:
-    """An allocated claim in namespace ``team``; the pods' UIDs are ``uid-<name>``. `made_for` is
-    the pod for which it was made from a template."""
+    """An allocated claim in namespace ``team``; the pods' UIDs are ``uid-<name>``. `config` is that
+    of the allocation, to which an allocator copies the claim's own. `made_for` is the pod for which
+    it was made from a template."""
     devices: dict[str, Any] = {"results": list(results)}
     if config:
         devices["config"] = list(config)
+    own = [entry for entry in config if entry.get("source") == "FromClaim"]
     owner = {"apiVersion": "v1", "kind": "Pod", "name": made_for, "uid": f"uid-{made_for}"}
     owners = {"ownerReferences": [owner | {"controller": True}]} if made_for else {}
     return {
         "metadata": {"namespace": "team", "name": name, "uid": uid or f"uid-{name}", **owners},
+        "spec": {"devices": {"config": own}},
         "status": {
             "allocation": {"devices": devices},
             "reservedFor": [{"resource": "pods", "name": pod, "uid": f"uid-{pod}"} for pod in pods],
