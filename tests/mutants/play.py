@@ -35,6 +35,8 @@ NOT_THERE: Final = "not there"
 _NO_TESTS: Final = 5  # pytest's exit code if nothing was collected
 _FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 _TO_END: Final = 15.0  # seconds that pytest has to remove what its tests started
+# A shell's background job ignores SIGINT, and so would all that it starts.
+_INTERRUPTIBLE: Final = ("env", "--default-signal=INT")
 _SHOWN: Final = 40  # lines of a suite that fails without a mutant
 _MOST_MEMORY: Final = 4 << 30  # bytes of one process, for mutants that would take all of it
 _GIT: Final = (
@@ -166,7 +168,7 @@ class Stage:
         with (
             self._output.open("wb") as output,
             subprocess.Popen(
-                command,
+                (*_INTERRUPTIBLE, *command),
                 cwd=self._tree,
                 env=self._env,
                 stdin=subprocess.DEVNULL,
