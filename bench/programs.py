@@ -29,7 +29,7 @@ UNLIMITED: Final = {
     "kube-apiserver": ("--max-requests-inflight=4000", "--max-mutating-requests-inflight=2000"),
     "kube-controller-manager": ("--kube-api-qps=5000", "--kube-api-burst=5000"),
 }
-"""Flags of a control plane of which no limit of calls a second is to be measured."""
+"""Flags of a control plane: no program's own limit of calls a second is measured."""
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _SERVER: Final = (SCHEDULER, "kube-apiserver", "etcd")

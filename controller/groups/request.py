@@ -103,7 +103,7 @@ def shortage(left: Iterable[PodClaims]) -> str:
 
 
 def free_cards_needed(members: Iterable[PodClaims], quorum: int) -> int:
-    """At least so many cards of which nothing is allocated so many of the members need."""
+    """The least number of wholly free cards that so many of the members need together."""
     counts = sorted(sum(map(_whole_cards, asked.wanted)) for asked in members)
     return sum(counts[:quorum])
 

@@ -34,8 +34,8 @@ OLD_KUBELET: Final = Check(
 )
 NO_CDI: Final = Check(
     "no-cdi",
-    "a node offers cards by CDI, and its containerd is older than 1.7, its CRI-O older than 1.23, "
-    "or its Docker older than 25, which know no CDI",
+    "a node offers cards by CDI, which its container runtime does not know: containerd before 1.7, "
+    "CRI-O before 1.23, Docker before 25",
 )
 MIXED_VERSIONS: Final = Check(
     "mixed-versions", "agents and controllers are of several versions of the driver"
