@@ -134,7 +134,7 @@ INDEPENDENT: Final = frozenset({"lint", "matrix"})
 
 BUDGETS: Final[Mapping[str, float]] = {
     "lint": 40,
-    "unit": 130,
+    "unit": 120,
     "component": 100,
     "property": 110,
     "chart": 85,

@@ -241,8 +241,8 @@ def test_every_account_is_bound_to_its_own_role_only(rendered: Rendered, way: st
 @WAYS
 def test_policies(rendered: Rendered, way: str) -> None:
     rows = table("policy", "when", "refuses")
-    told = {row["policy"] for row in rows if {*row["when"].split("; ")} & {"always", way}}
-    assert told == {each["metadata"]["name"] for each in rendered.of("ValidatingAdmissionPolicy")}
+    listed = {row["policy"] for row in rows if {*row["when"].split("; ")} & {"always", way}}
+    assert listed == {each["metadata"]["name"] for each in rendered.of("ValidatingAdmissionPolicy")}
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_containerd_runs_the_image(node: Cluster) -> None:
 
 
 def test_helm_installs_the_archive(node: Cluster, release: Path, tmp_path: Path) -> None:
-    """With simulated GCUs, of which a pod gets one; `kubectl-gcu` of the release shows it."""
+    """A pod gets a simulated GCU, and `kubectl-gcu` of the release shows it."""
     chart = release / f"gcu-dra-driver-{VERSION}.tgz"
     chosen = (f"--set=image.repository={_REPOSITORY}", "--set=simulation.enabled=true")
     wait = ("--wait", "--timeout=300s", "--set=controller.logFile.enabled=true")

@@ -270,13 +270,19 @@ def test_names_for_preemption_are_left_alone() -> None:
     assert world.named("p", "q") == ["a", "a"]
 
 
-def test_a_member_that_is_deleted_in_between_is_replaced() -> None:
+def gang_that_lost_a_member() -> Cluster:
+    """A gang of three whose names and gates are not written yet, and ``q`` has been deleted."""
     world = Cluster({"a": 3})
     world.pool.is_paused = True
     world.put(POD_GROUPS, group("g", 3))
     world.join("g", *"pqr")
     world.run_until_idle()
     world.end("q")
+    return world
+
+
+def test_a_member_that_is_deleted_in_between_is_replaced() -> None:
+    world = gang_that_lost_a_member()
     world.pool.resume()
     world.run_until_idle()
     assert world.gated("p", "r") == ["p", "r"]
@@ -311,12 +317,7 @@ def test_a_node_that_is_lost_before_the_attempt(is_being_named: bool) -> None:
 
 
 def test_a_member_is_deleted_and_min_count_lowered_in_between() -> None:
-    world = Cluster({"a": 3})
-    world.pool.is_paused = True
-    world.put(POD_GROUPS, group("g", 3))
-    world.join("g", *"pqr")
-    world.run_until_idle()
-    world.end("q")
+    world = gang_that_lost_a_member()
     world.put(POD_GROUPS, group("g", 2))
     world.pool.resume()
     world.run_until_idle()
