@@ -13,7 +13,7 @@ from dra_driver.model.names import CLASS_PART, DRIVER
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import wait_for_pods
-from tests.e2e.installation import Installation
+from tests.e2e.installation import RELEASE, Installation
 from tests.e2e.manifests import claim_in, pod_with
 from tests.e2e.seen import assert_sees_what_was_granted
 from tests.e2e.without_dra import OldInstallation, asking
@@ -127,6 +127,11 @@ class Passage:
         """All pods of agent or controller, at once."""
         selector = f"--selector=app.kubernetes.io/component={component}"
         self.cluster.kubectl("delete", "pods", selector, SYSTEM, "--grace-period=0", "--force")
+
+    def wait_for_controllers(self) -> None:
+        """Return when all controllers are ready. Until then the API server refuses claims and
+        pods for which their webhook must answer (`failurePolicy: Fail`)."""
+        self.cluster.wait("rollout", "status", SYSTEM, f"deployment/{RELEASE}-controller")
 
     def _reasons(self, name: str) -> list[str]:
         events = self.cluster.get("events", SCOPE)["items"]

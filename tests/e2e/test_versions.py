@@ -173,6 +173,7 @@ def agents_and_controllers_are_killed_under_running_pods(passage: Passage) -> No
     passage.kill("agent")
     passage.kill("controller")
     passage.driver.wait_for_agents()
+    passage.wait_for_controllers()
     assert {name: passage.wait_for(name) for name in before} == before
     [instance] = before["instance"]
     assert passage.run("small", Mode.DRS, 1) == [instance]
