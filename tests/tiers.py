@@ -80,6 +80,7 @@ _BEFORE_1_37: Final = (
     "tests/control_plane/test_controller_clock.py",
     "tests/control_plane/test_controller_late_scheduler.py",
 )
+_IN_BOTH_WAYS: Final = ("tests/e2e/test_examples.py", "tests/e2e/test_by_limits.py")
 _WITHOUT_DRA: Final = (
     "tests/cluster/test_without_dra.py",
     "tests/control_plane/without_dra",
@@ -117,7 +118,7 @@ TIERS: Final[Mapping[str, tuple[Command, ...]]] = {
         _IMAGE,
         *(_on(each, "tests/e2e/test_versions.py") for each in REAL if each != DEFAULT_KUBERNETES),
         *(_on(each, *_WITHOUT_TAINTS) for each in ("1.34.4", "1.35.4")),
-        _on("1.36.3", *_BEFORE_1_37),
+        _on("1.36.3", *_BEFORE_1_37, *_IN_BOTH_WAYS),
         _on("1.30.14", *_WITHOUT_DRA),
         _on(DEFAULT_KUBERNETES, "-m", "matrix", *_ON_CLUSTERS),
         ("env", "GCU_DRA_UPGRADE=all", *_pytest("tests/e2e/test_upgrade_with_claims.py")),
