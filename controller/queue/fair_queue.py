@@ -112,7 +112,7 @@ class Position(NamedTuple):
     priority: int
     last_served: int
     age: str
-    number: int  # of equal keys the one that was pushed first comes first
+    number: int  # of keys of one age the smaller number comes first
     key: Key
 
 
@@ -125,18 +125,16 @@ class FairQueue:
         self._lanes: dict[tuple[int, str], list[tuple[str, int, Key]]] = {}
         self._entries: dict[Key, tuple[int, str, int]] = {}  # priority, age, number
         self._heads: list[Position] = []  # without excess, which changes with time
-        self._pushed = 0
 
-    def push(self, key: Key, rank: Rank) -> None:
-        """Has no effect if the key is in the queue already."""
+    def push(self, key: Key, rank: Rank, number: int) -> None:
+        """Has no effect if the key is in the queue already. No other key has the number."""
         if key in self._entries:
             return
-        self._pushed += 1
         priority, age = rank
-        self._entries[key] = priority, age, self._pushed
+        self._entries[key] = priority, age, number
         lane = self._lanes.setdefault((priority, key.namespace), [])
-        insort(lane, (age, self._pushed, key))
-        if lane[0][1] == self._pushed:
+        insort(lane, (age, number, key))
+        if lane[0][1] == number:
             self._push_head(priority, key.namespace)
 
     def head(self, now: float) -> Position | None:
@@ -145,7 +143,7 @@ class FairQueue:
         while self._heads:
             head = heapq.heappop(self._heads)
             lane = self._lanes.get((head.priority, head.key.namespace))
-            if lane is None or lane[0][1] != head.number:
+            if lane is None or lane[0] != head[-3:]:
                 continue
             served = self._namespaces.last_served(head.key.namespace)
             if served != head.last_served:

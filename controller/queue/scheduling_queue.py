@@ -98,6 +98,9 @@ class SchedulingQueue:
         self._due_at: dict[Key, float] = {}  # when keys that are not active become active
         self._timers: list[_Timer] = []  # a heap; valid where they agree with `_due_at`
         self._pushed = 0
+        # In which order pods came: the server's times are whole seconds, and kube-scheduler tries
+        # pods in the order in which it saw them first, gated or not (QueueingParams.Timestamp).
+        self._arrived: dict[Key, int] = {}
         self._unschedulable: set[Key] = set()
         self._foreign: set[Key] = set()  # pods with claims that are not ours as yet
         self._infos: dict[Key, QueuedPodInfo] = {}
@@ -180,6 +183,11 @@ class SchedulingQueue:
         self._infos.pop(key, None)
         self.backoff.forget(key, BackoffReason.STILL_UNSCHEDULABLE)
         self.on_nodes_changed(self._guard.release(key))
+
+    def forget(self, key: Key) -> None:
+        """The pod is gone. Another one may have its name."""
+        self._arrived.pop(key, None)
+        self.backoff.forget(key, *BackoffReason)
 
     def on_nodes_changed(self, names: Collection[str], at: float | None = None) -> None:
         """These nodes may serve other pods than before, now or from the time `at`."""
@@ -269,7 +277,7 @@ class SchedulingQueue:
             self.add(key, blocked_until)
         else:
             self._remove_from_class(key)
-            self._active.push(key, self._rank(key))
+            self._push(self._active, key)
             self._due_since[key] = due_at
 
     def _class_heads(self, now: float) -> list[tuple[PodClass, Key, tuple[str, ...]]]:
@@ -299,7 +307,7 @@ class SchedulingQueue:
         info = self._infos.get(key)
         if info is not None and info.pod_class is not None:
             members = self._classes.setdefault(info.pod_class, FairQueue(self._namespaces))
-            members.push(key, self._rank(key))
+            self._push(members, key)
 
     def _remove_from_class(self, key: Key) -> None:
         self._unschedulable.discard(key)
@@ -320,6 +328,10 @@ class SchedulingQueue:
         for key in moved:
             self._add_to_class(key)
 
-    def _rank(self, key: Key) -> Rank:
+    def _push(self, queue: FairQueue, key: Key) -> None:
+        self._pushed += 1
         pod = self._lister.get(key) if key.subject is Subject.POD else None
-        return _BEFORE_PODS if pod is None else pods.urgency(pod)
+        if pod is None:
+            queue.push(key, _BEFORE_PODS, self._pushed)
+        else:
+            queue.push(key, pods.urgency(pod), self._arrived.setdefault(key, self._pushed))

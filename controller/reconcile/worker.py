@@ -186,7 +186,7 @@ class Worker(Background):
             self._pod_starts.on_change(changed)
         if changed.resource is PODS and changed.old is not None and changed.is_gone():
             self._reconciler.remove_waiting(key_of(changed.old))
-            self._queue.backoff.forget(key_of(changed.old), *BackoffReason)
+            self._queue.forget(key_of(changed.old))
             self._trials.on_pod(changed.old, is_gone=True)
         if changed.resource is PODS and changed.new is not None:
             self._trials.on_pod(changed.new, is_gone=False)

@@ -94,6 +94,7 @@ def test_one_that_comes_later_gets_it_too() -> None:
     world.after(2 * PATIENCE)
     assert holders(world) == ["first"]
     put(world, "second")
+    world.run_until_idle()
     world.after(PATIENCE)
     assert holders(world) == ["second"]
 
@@ -206,6 +207,7 @@ def test_late_volumes_are_waited_for_where_no_node_is_nominated(
     put(world, "first", volumes=VOLUMES)
     world.run_until_idle()
     put(world, "second")
+    world.run_until_idle()
     world.after(PATIENCE)
     assert holders(world) == ["first" if is_kept else "second"]
     if is_kept:
@@ -224,6 +226,7 @@ def test_a_claim_of_two_pods_that_nobody_binds_is_released_too() -> None:
         world.put(PODS, pod(name, "both"))
     world.run_until_idle()
     put(world, "third")
+    world.run_until_idle()
     world.after(PATIENCE)
     assert holders(world) == ["third"]
 

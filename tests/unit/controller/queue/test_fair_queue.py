@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import pytest
@@ -9,10 +10,17 @@ import pytest
 from controller.cache.keys import Key, Subject
 from controller.queue.fair_queue import FairQueue, Namespaces
 
+_NUMBERS = itertools.count()
+
 
 def key(name: str) -> Key:
     namespace, _, rest = name.partition("/")
     return Key(Subject.POD, namespace, rest)
+
+
+def push(queue: FairQueue, name: str, priority: int = 0, age: str = "") -> None:
+    """After all that were pushed."""
+    queue.push(key(name), (priority, age), next(_NUMBERS))
 
 
 def popped(queue: FairQueue, namespaces: Namespaces, now: float = 0.0) -> list[str]:
@@ -27,23 +35,38 @@ def popped(queue: FairQueue, namespaces: Namespaces, now: float = 0.0) -> list[s
 def test_priority_then_age() -> None:
     namespaces = Namespaces()
     queue = FairQueue(namespaces)
-    for name, priority, age in (
-        ("a/3", 0, "3"),
-        ("a/2", 0, "2"),
-        ("a/9", -5, "9"),
-        ("a/2b", 0, "2"),
-    ):
-        queue.push(key(name), (priority, age))
+    push(queue, "a/3", age="3")
+    push(queue, "a/2", age="2")
+    push(queue, "a/9", priority=-5, age="9")
+    push(queue, "a/2b", age="2")
     assert popped(queue, namespaces) == ["a/9", "a/2", "a/2b", "a/3"]
+
+
+def test_of_one_age_the_smaller_number_comes_first() -> None:
+    namespaces = Namespaces()
+    queue = FairQueue(namespaces)
+    for number in (2, 3, 1):
+        queue.push(key(f"a/{number}"), (0, "1"), number)
+    assert popped(queue, namespaces) == ["a/1", "a/2", "a/3"]
+
+
+def test_a_key_that_comes_back_with_its_number_has_its_new_place() -> None:
+    namespaces = Namespaces()
+    queue = FairQueue(namespaces)
+    queue.push(key("a/1"), (0, "2"), 1)
+    queue.remove(key("a/1"))
+    queue.push(key("a/1"), (0, "9"), 1)
+    queue.push(key("b/1"), (0, "5"), 2)
+    assert popped(queue, namespaces) == ["b/1", "a/1"]
 
 
 def test_namespaces_of_one_priority_take_namespaces() -> None:
     namespaces = Namespaces()
     queue = FairQueue(namespaces)
     for number in range(4):
-        queue.push(key(f"crowd/{number}"), (0, "1"))
+        push(queue, f"crowd/{number}", age="1")
     for number in range(2):
-        queue.push(key(f"small/{number}"), (0, "2"))
+        push(queue, f"small/{number}", age="2")
     assert popped(queue, namespaces) == [
         *("crowd/0", "small/0", "crowd/1", "small/1", "crowd/2", "crowd/3")
     ]
@@ -55,8 +78,8 @@ def test_a_namespace_that_was_idle_comes_first_once() -> None:
         namespaces.begin_step("busy")
     queue = FairQueue(namespaces)
     for number in range(3):
-        queue.push(key(f"busy/{number}"), (0, "1"))
-        queue.push(key(f"idle/{number}"), (0, "2"))
+        push(queue, f"busy/{number}", age="1")
+        push(queue, f"idle/{number}", age="2")
     assert popped(queue, namespaces) == ["idle/0", "busy/0", "idle/1", "busy/1", "idle/2", "busy/2"]
 
 
@@ -64,8 +87,8 @@ def test_priority_comes_before_the_turns_of_namespaces() -> None:
     namespaces = Namespaces()
     queue = FairQueue(namespaces)
     for number in range(3):
-        queue.push(key(f"urgent/{number}"), (-1, ""))
-    queue.push(key("small/0"), (0, ""))
+        push(queue, f"urgent/{number}", priority=-1)
+    push(queue, "small/0")
     assert popped(queue, namespaces) == ["urgent/0", "urgent/1", "urgent/2", "small/0"]
 
 
@@ -79,7 +102,7 @@ def test_any_history_gives_what_sorting_gives() -> None:
         if draw.random() < 0.52 or not model:
             each = key(f"a/{draw.randrange(200)}")
             place = draw.choice((0, 5)), str(draw.randrange(10)), number
-            queue.push(each, place[:2])
+            queue.push(each, place[:2], number)
             model.setdefault(each, place)
         elif draw.random() < 0.5:
             gone = draw.choice(list(model))
@@ -97,10 +120,10 @@ def test_any_history_gives_what_sorting_gives() -> None:
 
 def test_it_does_not_grow_with_keys_that_come_and_go() -> None:
     queue = FairQueue(Namespaces())
-    queue.push(key("a/first"), (0, "0"))
+    push(queue, "a/first", age="0")
     for age in ("1", "2"):
         for _ in range(10_000):
-            queue.push(key("b/p"), (5, age))
+            push(queue, "b/p", priority=5, age=age)
             queue.remove(key("b/p"))
     assert list(queue._lanes) == [(0, "a")]
     assert len(queue._heads) < 2_000
@@ -121,22 +144,11 @@ def test_the_next_key_costs_the_same_whatever_the_namespaces() -> None:
         namespaces = CountingNamespaces()
         queue = FairQueue(namespaces)
         for number in range(count):
-            queue.push(key(f"n{number}/p"), (0, str(number)))
+            push(queue, f"n{number}/p", age=str(number))
         assert len(popped(queue, namespaces)) == count
         return namespaces.questions / count
 
     assert questions(2_000) == questions(20)
-
-
-def test_a_key_that_comes_back_younger_has_its_new_place() -> None:
-    namespaces = Namespaces()
-    queue = filled(namespaces, "b/1")
-    again = key("a/1")
-    queue.push(again, (1, "2"))
-    queue.remove(again)
-    queue.push(again, (1, "9"))
-    queue.push(key("c/1"), (1, "5"))
-    assert popped(queue, namespaces) == ["b/1", "c/1", "a/1"]
 
 
 def test_ordinary_steps_are_not_charged() -> None:
@@ -168,7 +180,7 @@ def filled(namespaces: Namespaces, *names: str) -> FairQueue:
     """Each key has its name as its priority."""
     queue = FairQueue(namespaces)
     for name in names:
-        queue.push(key(name), (int(name.partition("/")[2]), ""))
+        push(queue, name, priority=int(name.partition("/")[2]))
     return queue
 
 
@@ -187,6 +199,6 @@ def test_they_come_as_ever_when_they_are_forgiven() -> None:
     head = queue.head(0.0)
     assert head is not None
     assert head.key == key("b/2")
-    queue.push(key("a/1"), (9, ""))  # it stands there already
+    push(queue, "a/1", priority=9)  # it stands there already
     assert len(queue) == 4
     assert popped(queue, namespaces, 60.0) == ["a/1", "b/2", "a/3", "b/4"]

@@ -6,9 +6,16 @@ from collections.abc import Callable
 
 import pytest
 
-from dra_driver.kube.resources import DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
+from dra_driver.kube.resources import (
+    DEVICE_CLASSES,
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+)
 from tests.unit.controller.allocator.build import (
     allocated,
+    claim,
     device,
     first_available,
     pool,
@@ -30,7 +37,7 @@ from tests.unit.controller.queue.old_pods import (
     too_many,
     with_old_pods,
 )
-from tests.unit.controller.world import FAIRNESS, World, node
+from tests.unit.controller.world import FAIRNESS, World, node, pod
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -96,6 +103,18 @@ def test_of_several_freed_cards_each_gets_a_pod_in_order() -> None:
         world.remove(RESOURCE_CLAIMS, f"held{bus}")
     world.run_until_idle()
     assert [n for n in range(5) if world.node_of(f"p{n}")] == [2, 3, 4]
+
+
+def test_pods_of_one_second_are_served_in_the_order_in_which_they_came() -> None:
+    world = World(pool("b", [device("whole", 0)]))
+    names = ["first", "second", "third"]
+    for name in names:
+        world.put(PODS, pod(name, name))
+    world.run_until_idle()
+    for name in reversed(names):
+        world.put(RESOURCE_CLAIMS, claim(name, [request()]))
+    world.run_until_idle()
+    assert [name for name in names if world.node_of(name)] == ["first"]
 
 
 def test_a_slice_that_helps_serves_at_once_whatever_was_in_vain_before() -> None:
