@@ -28,9 +28,9 @@ from controller.informers.optional_watch import OptionalReflector
 from controller.informers.tee import Tee
 from controller.leaderelection.fence import Fence
 from controller.leaderelection.leader import LeaderElector, LeaseTimes
+from controller.nominate.followed_names import NAMES_STOPPED, NAMES_STOPPED_NOTE
 from controller.nominate.gated_pods import GatedPods
 from controller.nominate.metrics import NominationMetrics
-from controller.nominate.names_stopped import report_names_stopped
 from controller.nominate.nominator import Nominator
 from controller.own_pod import OwnPod
 from controller.placer.trials import TrialPlacer
@@ -219,7 +219,7 @@ class Controller:
             now=now,
         )
         specs.LEADING.register(registry).set_function(lambda: float(fence.is_open()))
-        own_pod = OwnPod(api, namespace=settings.lease_namespace, name=identity)
+        own_pod = OwnPod(api, self._recorder, namespace=settings.lease_namespace, name=identity)
         pool = ThreadPoolExecutor(settings.writes_in_flight, thread_name_prefix="writes")
         self._worker, context = new_worker(
             settings,
@@ -233,7 +233,9 @@ class Controller:
             clock=clock,
             now=now,
             draw=random.random,
-            on_names_stopped=lambda: pool.submit(report_names_stopped, self._recorder, own_pod),
+            on_names_stopped=lambda: pool.submit(
+                own_pod.report, NAMES_STOPPED, NAMES_STOPPED_NOTE, "NameNode"
+            ),
             follow_others=self._follow_others,
         )
         self._dispatcher = context.dispatcher
@@ -254,9 +256,8 @@ class Controller:
             settings,
             api,
             fence,
-            self._recorder,
+            own_pod,
             registry,
-            identity=identity,
             serves_claims=True,
             clock=clock,
         )

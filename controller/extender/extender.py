@@ -99,8 +99,8 @@ class Extender:
             fenced_api, self._cluster, self._lock, self._policy, clock=clock, now_ns=now_ns
         )
         self._recorder = EventRecorder(api, controller=f"{DRIVER}/controller", instance=identity)
-        own_pod = OwnPod(api, namespace=settings.lease_namespace, name=identity)
-        self._bypass = BypassReporter(self._cluster, self._lock, self._recorder, own_pod)
+        own_pod = OwnPod(api, self._recorder, namespace=settings.lease_namespace, name=identity)
+        self._bypass = BypassReporter(self._cluster, self._lock, own_pod)
         self._metrics.bypassed.set_function(self._bypass.count)
         service = Service(
             self._cluster,
@@ -126,7 +126,6 @@ class Extender:
             certificates.ends,
             _CERTIFICATES,
             self._metrics.certificate_ends,
-            self._recorder,
             own_pod,
             now=lambda: now_ns() / 1e9,
         )
@@ -134,9 +133,8 @@ class Extender:
             settings,
             api,
             self._fence,
-            self._recorder,
+            own_pod,
             registry,
-            identity=identity,
             serves_claims=False,
             clock=clock,
         )

@@ -10,7 +10,6 @@ from typing import Final
 from prometheus_client import Gauge
 
 from controller.own_pod import OwnPod
-from dra_driver.kube.events import EventType, Recorder
 from dra_driver.model.errors import GcuError
 
 logger = logging.getLogger(__name__)
@@ -34,7 +33,6 @@ class Expiry:
         ends: Callable[[], Mapping[str, float]],
         descriptions: Mapping[str, tuple[str, str]],
         gauge: Gauge,
-        recorder: Recorder,
         own_pod: OwnPod,
         *,
         now: Callable[[], float],
@@ -42,7 +40,6 @@ class Expiry:
         self._ends = ends
         self._descriptions = descriptions
         self._gauge = gauge
-        self._recorder = recorder
         self._own_pod = own_pod
         self._now = now
         self._due = 0.0
@@ -70,10 +67,4 @@ class Expiry:
         verb = "expires" if end > now else "expired"
         note = f"{what} {verb} at {datetime.fromtimestamp(end, UTC):%Y-%m-%d %H:%M} UTC: {remedy}"
         logger.warning("%s", note)
-        self._recorder.record(
-            self._own_pod.reference(),
-            kind=EventType.WARNING,
-            reason=REASON,
-            note=note,
-            action="Serving",
-        )
+        self._own_pod.report(REASON, note, "Serving")

@@ -100,8 +100,7 @@ class Webhook(Background):
             certificates.ends,
             _CERTIFICATES,
             specs.WEBHOOK_CERTIFICATE_END.register(registry),
-            self._recorder,
-            OwnPod(api, namespace=settings.lease_namespace, name=identity),
+            OwnPod(api, self._recorder, namespace=settings.lease_namespace, name=identity),
             now=now,
         )
 

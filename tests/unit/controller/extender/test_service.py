@@ -48,7 +48,7 @@ class World:
             retry_queue=self.waiting,
             admission_backoff=self.refusals,
             metrics=metrics,
-            bypass=BypassReporter(found, lock, self.recorder, OwnPod(api, namespace="d", name="c")),
+            bypass=BypassReporter(found, lock, OwnPod(api, self.recorder, namespace="d", name="c")),
             check=self.check,
         )
 
