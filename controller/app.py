@@ -91,10 +91,6 @@ _LEADER_SEEN = 5.0  # seconds ago at most
 _END = 10.0  # seconds to stop, and for writes that are under way
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 def new_worker(
     settings: ControllerSettings,
     api: Api,
@@ -202,12 +198,12 @@ class Controller:
         *,
         identity: str,
         on_restored: Callable[[], None] = lambda: None,
-        clock: Callable[[], float] = time.monotonic,
-        now: Callable[[], datetime] = _now,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         """`on_restored` is called when the process must restart: etcd was restored from a backup,
         and the caches are newer than what the server has."""
         self._restart = on_restored
+        clock = time.monotonic
         self._fence = fence = Fence()
         self._events = EventQueue(clock)
         self._recorder = EventRecorder(

@@ -77,12 +77,11 @@ class Extender:
         *,
         identity: str,
         on_restored: Callable[[], None] = lambda: None,
-        clock: Callable[[], float] = time.monotonic,
-        now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         """`on_restored` is called when the process must restart: etcd was restored from a backup,
         and the caches are newer than what the server has."""
         self._restart = on_restored
+        clock, now_ns = time.monotonic, time.time_ns
         self._api = api
         self._fence = Fence()
         self._term = ""
@@ -127,7 +126,7 @@ class Extender:
             _CERTIFICATES,
             self._metrics.certificate_ends,
             own_pod,
-            now=lambda: now_ns() / 1e9,
+            now=time.time,
         )
         self._housekeeping = Housekeeping(
             settings,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from controller.allocator.claim_fields import field_names
 from controller.allocator.packing.policy import Policy
 from controller.cache import pods
+from dra_driver.config.loader import listed_names
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.claims.packing import Packing
 from dra_driver.model.names import ALLOCATOR_CONTROLLER, ALLOCATOR_SCHEDULER, DRIVER
@@ -29,7 +29,7 @@ def configured_packing(found: Iterable[Object]) -> Policy | None:
 def configured_ignored_fields(found: Iterable[Object]) -> frozenset[str]:
     """The fields of claims that the newest controller among the pods ignores; none where no
     controller is among them."""
-    return field_names(_environment(found).get("GCU_IGNORED_CLAIM_FIELDS") or "")
+    return _names(found, "GCU_IGNORED_CLAIM_FIELDS")
 
 
 def is_for_scheduler(found: Iterable[Object], slices: Iterable[Object]) -> bool:
@@ -62,8 +62,7 @@ def controllers(found: Iterable[Object]) -> list[Object]:
 
 
 def _names(found: Iterable[Object], variable: str) -> frozenset[str]:
-    listed = _environment(found).get(variable) or ""
-    return frozenset(filter(None, map(str.strip, listed.split(","))))
+    return frozenset(listed_names(_environment(found).get(variable) or ""))
 
 
 def _environment(found: Iterable[Object]) -> Mapping[str, str | None]:
