@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Final
 
 from controller.cache import pods
-from controller.cache.keys import Key, Subject, uid_of
+from controller.cache.keys import Key, Subject, full_name, uid_of
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.claims.packing import Packing
 from dra_driver.model.names import ANNOTATION_PACK_NODES
@@ -210,7 +210,7 @@ class PodGroups:
 
     def set_found(self, pod: Object, member: Member) -> None:
         """The step of the pod, which is not bound, found that it is COMPLETE, SERVED or REFUSED."""
-        name = _name(pod)
+        name = full_name(pod)
         group_name = self._group_of.get(name)
         if group_name is None:
             return
@@ -295,10 +295,6 @@ def _member(pod: Object, *, has_claims: bool) -> Member | None:
     if pods.is_held_by_others(pod):
         return Member.HELD
     return Member.COMPLETE if has_claims else Member.INCOMPLETE
-
-
-def _name(pod: Object) -> Name:
-    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 
 def _key(name: Name) -> Key:

@@ -14,6 +14,7 @@ from typing import Final
 from prometheus_client import Counter
 
 from controller.cache import pods
+from controller.cache.keys import full_name
 from dra_driver.asks.limits import Pod
 
 _FIRST, _LONGEST = 5.0, 60.0  # seconds
@@ -61,9 +62,9 @@ class AdmissionBackoff:
         workload = pods.workload(pod)
         if workload is None:
             return
-        metadata, now = pod["metadata"], self._clock()
+        now = self._clock()
         reason = (
-            f"it did not admit {metadata['namespace']}/{metadata['name']} of the same workload; "
+            f"it did not admit {full_name(pod)} of the same workload; "
             f"it is tried again within {_LONGEST:.0f} s"
         )
         with self._lock:

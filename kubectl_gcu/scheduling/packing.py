@@ -11,7 +11,7 @@ from dra_driver.config.loader import listed_names
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.claims.packing import Packing
 from dra_driver.model.names import ALLOCATOR_CONTROLLER, ALLOCATOR_SCHEDULER, DRIVER
-from kubectl_gcu.cluster.driver_pods import driver_pods
+from kubectl_gcu.cluster.driver_pods import driver_pods, environment
 
 _VARIABLES: Final = ("GCU_PACK_NODES", "GCU_PACK_CARDS")  # the chart's controller/deployment.yaml
 
@@ -71,11 +71,7 @@ def _environment(found: Iterable[Object]) -> Mapping[str, str | None]:
     if not known:
         return {}
     newest = max(known, key=lambda pod: str(pod["metadata"].get("creationTimestamp") or ""))
-    return {
-        each["name"]: each.get("value")
-        for container in newest["spec"]["containers"]
-        for each in container.get("env") or ()
-    }
+    return environment(newest)
 
 
 def packing_text(policy: Policy | None, *, for_scheduler: bool) -> str:

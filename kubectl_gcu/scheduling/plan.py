@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from controller.cache import pods
+from controller.cache.keys import full_name
 from controller.cache.pod_groups import PodGroup
 from controller.placer.outcome import Unplaced
 from controller.webhook.limits import NODE_LABEL
@@ -69,10 +70,12 @@ class Planner:
         self._allocator = LiveAllocator(objects)
         self._pods = manifest.pods
         self._groups = PlannedGroups(manifest.groups, manifest.pods)
-        self._templates = {_key(each): each for each in manifest.templates}
+        self._templates = {full_name(each): each for each in manifest.templates}
         # A claim that exists stays as it is.
-        self._new_claims = {_key(each): _claim(_key(each), each) for each in manifest.claims}
-        self._claims = {_key(each): each for each in objects[RESOURCE_CLAIMS]}
+        self._new_claims = {
+            full_name(each): _claim(full_name(each), each) for each in manifest.claims
+        }
+        self._claims = {full_name(each): each for each in objects[RESOURCE_CLAIMS]}
 
     def plan(self) -> list[PlannedPod]:
         """Raises InvalidValue for what is malformed."""
@@ -110,14 +113,13 @@ class Planner:
         except (Refused, InvalidValue, NotFound) as error:
             made = str(error)
         if isinstance(made, str):
-            return [PlannedPod(_full_name(pod), reason=made) for pod in members]
+            return [PlannedPod(full_name(pod), reason=made) for pod in members]
         return [
-            self._planned(_full_name(pod), claims)
-            for pod, claims in zip(members, made, strict=True)
+            self._planned(full_name(pod), claims) for pod, claims in zip(members, made, strict=True)
         ]
 
     def _place(self, pod: Object) -> PlannedPod:
-        name = _full_name(pod)
+        name = full_name(pod)
         try:
             translated = _translated(pod)
             placed = self._allocator.place(translated, dict(self._claims_of(translated)))
@@ -129,7 +131,7 @@ class Planner:
 
     def _planned(self, name: str, placed: Sequence[Object]) -> PlannedPod:
         """With its claims as they would be; none of which is allocated if it finds no room."""
-        known = {_key(claim): claim for claim in placed}
+        known = {full_name(claim): claim for claim in placed}
         self._claims |= known
         given = [each for claim in known.values() for each in results(claim)]
         if not given and placed and any(allocation(each) is None for each in placed):
@@ -144,27 +146,26 @@ class Planner:
     def _claims_of(self, pod: Object) -> Iterator[tuple[str, Object]]:
         namespace = pod["metadata"]["namespace"]
         for reference in pod["spec"].get("resourceClaims") or ():
+            name = reference["name"]
             if template := reference.get("resourceClaimTemplateName"):
-                key = namespace, f"{pod['metadata']['name']}-{reference['name']}"
-                claim = _claim(key, self._template(namespace, template)["spec"])
-                yield reference["name"], self._allocator.admitted(claim)
+                made = self._template(namespace, template)["spec"]
+                yield name, self._allocator.admitted(_claim(f"{full_name(pod)}-{name}", made))
             else:
-                yield reference["name"], self._named(namespace, reference["resourceClaimName"])
+                yield name, self._named(f"{namespace}/{reference['resourceClaimName']}")
 
     def _template(self, namespace: str, name: str) -> Object:
         return (
-            self._templates.get((namespace, name))
+            self._templates.get(f"{namespace}/{name}")
             or template_for(namespace, name)
             or self._template_of(namespace, name)
         )
 
-    def _named(self, namespace: str, name: str) -> Object:
-        key = namespace, name
-        if key in self._claims:
-            return self._claims[key]
-        if key not in self._new_claims:
-            raise InvalidValue(f"there is no ResourceClaim {namespace}/{name}")
-        return self._allocator.admitted(self._new_claims[key])
+    def _named(self, name: str) -> Object:
+        if name in self._claims:
+            return self._claims[name]
+        if name not in self._new_claims:
+            raise InvalidValue(f"there is no ResourceClaim {name}")
+        return self._allocator.admitted(self._new_claims[name])
 
 
 def _translated(pod: Object) -> Object:
@@ -181,16 +182,8 @@ def _translated(pod: Object) -> Object:
     return pod | {"spec": spec}
 
 
-def _claim(key: tuple[str, str], made: Object) -> Object:
-    namespace, name = key
-    uid = f"planned {namespace}/{name}"
+def _claim(full: str, made: Object) -> Object:
+    namespace, _, name = full.partition("/")
+    uid = f"planned {full}"
     metadata = {"namespace": namespace, "name": name, "uid": uid, "resourceVersion": "1"}
     return {"metadata": metadata, "spec": made["spec"]}
-
-
-def _full_name(pod: Object) -> str:
-    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
-
-
-def _key(obj: Object) -> tuple[str, str]:
-    return obj["metadata"]["namespace"], obj["metadata"]["name"]

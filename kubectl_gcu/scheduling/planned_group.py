@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from controller.cache import pods
+from controller.cache.keys import full_name
 from controller.cache.pod_groups import PodGroup, PodGroups
 from dra_driver.model.claims.claim import Object
 
@@ -17,15 +18,12 @@ class PlannedGroups:
         self._groups.follow(is_served=True)
         self._names = set[str]()
         for group in groups:
-            metadata = group["metadata"]
-            name = f"{metadata['namespace']}/{metadata['name']}"
+            name = full_name(group)
             self._names.add(name)
-            planned = group | {"metadata": {"uid": f"planned {name}"} | metadata}
+            planned = group | {"metadata": {"uid": f"planned {name}"} | group["metadata"]}
             self._groups.set_group(name, planned)
         for pod in members:
-            metadata = pod["metadata"]
-            name = f"{metadata['namespace']}/{metadata['name']}"
-            self._groups.set_pod(name, pod, has_claims=True)
+            self._groups.set_pod(full_name(pod), pod, has_claims=True)
 
     def group_of(self, pod: Object) -> PodGroup | None:
         """None for a pod whose group is not in the manifest."""
