@@ -190,8 +190,8 @@ def _hold(node: str, card: PciAddress, mode: Mode, amount: int) -> DeviceAllocat
 
 
 def kubelet_uid(pod: Object) -> str:
-    """The UID by which the kubelet knows the pod; empty if none does: anybody may create a mirror pod
-    that names no pod which a kubelet could run."""
+    """The UID by which the kubelet knows the pod; empty if none does: anybody may create a mirror
+    pod that names no pod which a kubelet could run."""
     mirrored = _mirrored(pod)
     if mirrored is None:
         return uid_of(pod)
