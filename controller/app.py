@@ -180,6 +180,7 @@ def new_worker(
         fence=fence,
         steps=steps,
         faults=faults,
+        line=line,
         trials=placer,
         pod_starts=PodStartRecorder(cache, reporter, now, of_scheduler=by_scheduler),
         draw=draw,

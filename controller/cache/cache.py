@@ -44,6 +44,7 @@ from dra_driver.model.claims.claim import (
     all_results,
     claim_names,
     is_in_use,
+    reserved_for,
 )
 from dra_driver.model.names import DRIVER
 from dra_driver.selector.selector import Selectors
@@ -300,11 +301,11 @@ class ClusterCache:
     def nodes_of_devices(self, claim: Object) -> set[str]:
         """The nodes of the devices that the claim has; of other drivers', those that are known."""
         nodes: set[str] = set()
-        for each in all_results(claim):
-            if each.driver == DRIVER:
-                nodes.update(filter(None, [self._inventory.node_of(each.pool)]))
+        for result in all_results(claim):
+            if result.driver == DRIVER:
+                nodes.update(filter(None, [self._inventory.node_of(result.pool)]))
             else:
-                nodes.update(self._others.nodes_of((each.driver, each.pool)))
+                nodes.update(self._others.nodes_of((result.driver, result.pool)))
         return nodes
 
     def get(self, key: Key) -> Object | None:
@@ -359,6 +360,14 @@ class ClusterCache:
     def pods_of(self, claim: Object) -> list[Object]:
         """The pods that name the claim, those that have ended left out."""
         return self._alive(self._counts.index.users(full_name(claim)))
+
+    def reserving(self, claim: Object) -> Iterator[Object]:
+        """The pods that have reserved the claim."""
+        for user in reserved_for(claim):
+            key = Key(Subject.POD, claim["metadata"]["namespace"], user["name"])
+            pod = self.present(key, user["uid"])
+            if pod is not None:
+                yield pod
 
     def unit_of(self, pod: Object) -> Unit:
         """The gang that the pod is a member of, or the pod alone."""

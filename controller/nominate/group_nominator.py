@@ -39,7 +39,7 @@ attempts in between, if it would say the same."""
 
 
 @dataclass(slots=True)
-class _Search:
+class _BegunSearch:
     """A search that may go on in the next step, for the group as it was. So many pods were
     `unschedulable` when it began."""
 
@@ -75,7 +75,7 @@ class GroupNominator:
         self._lifted = lifted
         self._is_costly = is_costly
         self._group_of: dict[Key, Name] = {}
-        self._searches: dict[Name, _Search] = {}
+        self._searches: dict[Name, _BegunSearch] = {}
         self._namings: dict[Name, GroupNaming] = {}
         self._again_until: dict[Name, float] = {}  # groups whose names were written again
 
@@ -223,7 +223,7 @@ class GroupNominator:
         elif isinstance(outcome, GroupUnplaced):
             self._keep_waiting(group, waiting, found.request, outcome)
 
-    def _begin(self, group: PodGroup, waiting: Sequence[Object]) -> _Search | None:
+    def _begin(self, group: PodGroup, waiting: Sequence[Object]) -> _BegunSearch | None:
         """None if the group waits for something, or needs no node."""
         pending = [pod for pod in waiting if self._is_pending(pod)]
         rest = [pod for pod in waiting if not self._is_pending(pod)]
@@ -244,15 +244,15 @@ class GroupNominator:
         near = self._context.settings.group_labels
         cache = self._context.cache
         search = GroupSearch(request, cache, self._placer, self._nodes, near)
-        return _Search(group, search, self._context.queue.entries(_UNSCHEDULABLE), request)
+        return _BegunSearch(group, search, self._context.queue.entries(_UNSCHEDULABLE), request)
 
     def _name(self, group: PodGroup, waiting: Sequence[Object], found: GroupSearch) -> None:
         """All members that have a node get its name."""
         is_again = all(map(is_judged, waiting))
         nodes: dict[Key, str] = {}
-        for each in found.keep():
-            nodes[pods.key_of(each.pod)] = each.node
-            self._named.add(each.pod, each.node, each.claims)
+        for placement in found.keep():
+            nodes[pods.key_of(placement.pod)] = placement.node
+            self._named.add(placement.pod, placement.node, placement.claims)
         now = self._context.clock()
         if is_again:
             if self._again_until.pop(group.name, None) is not None:
@@ -327,11 +327,11 @@ class GroupNominator:
         if (known := self._searches.pop(name, None)) is not None:
             self._end_search(known)
 
-    def _end_search(self, found: _Search) -> None:
+    def _end_search(self, found: _BegunSearch) -> None:
         found.search.undo()
         self._wake_others(found)
 
-    def _wake_others(self, found: _Search) -> None:
+    def _wake_others(self, found: _BegunSearch) -> None:
         """Pods that were decided between two steps of the search found members there, which count
         no longer."""
         queue, numbers = self._context.queue, self._context.cache.state().numbers

@@ -16,7 +16,7 @@ from controller.allocator.state import State
 from controller.cache import pods
 from controller.cache.cache import ClusterCache
 from controller.cache.claims import foreign_devices, writers_of_allocation
-from controller.cache.keys import Key, Subject, full_name, uid_of
+from controller.cache.keys import Key, full_name
 from controller.filter.usage import differs
 from controller.queue.backoff import BackoffReason
 from controller.queue.scheduling_queue import PARTS, SchedulingQueue
@@ -218,21 +218,13 @@ def allocated_by_other(claim: Object, inventory: Inventory) -> str | None:
 
 def _usage_differs(pod: Object, ours: Mapping[str, Object], cache: ClusterCache) -> str | None:
     for claim in ours.values():
-        user = _first_user(claim, cache)
+        # The claim was prepared for the first bound pod that reserved it.
+        user = next((pod for pod in cache.reserving(claim) if pods.node_name(pod)), None)
         if user is not None:
             claims = cache.claims_of(user) or {}
             theirs = {name: each for name, each in claims.items() if results(each)}
             if note := differs(pod, ours, user, theirs):
                 return note
-    return None
-
-
-def _first_user(claim: Object, cache: ClusterCache) -> Object | None:
-    """The first bound pod that reserved the claim: the claim was prepared for it."""
-    for entry in reserved_for(claim):
-        user = cache.get(Key(Subject.POD, claim["metadata"]["namespace"], entry["name"]))
-        if user is not None and uid_of(user) == entry["uid"] and pods.node_name(user):
-            return user
     return None
 
 

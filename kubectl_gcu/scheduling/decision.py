@@ -213,10 +213,10 @@ class LiveAllocator:
         outcome = self._search(group, wanted, len(asked) - len(wanted)) if wanted else None
         if isinstance(outcome, GroupUnplaced):
             return outcome.reason
-        for each in () if outcome is None else outcome.placements:
-            for made in each.claims:
+        for placement in () if outcome is None else outcome.placements:
+            for made in placement.claims:
                 self._cache.forget(made)
-                self._allocate(made, each.pod)
+                self._allocate(made, placement.pod)
         return [
             [self._claims.get(claim["metadata"]["uid"], claim) for claim in claims.values()]
             for _, claims in members

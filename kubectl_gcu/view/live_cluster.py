@@ -33,8 +33,8 @@ from kubectl_gcu.cluster.to_decide import rules_unread
 from kubectl_gcu.scheduling.waiting import WaitingObjects, waiting
 from kubectl_gcu.view.live_inventory import LiveInventory, summary
 from kubectl_gcu.view.readable_watch import ReadableReflector, Unreadable
-from kubectl_gcu.view.snapshot import Snapshot
-from kubectl_gcu.view.store import OnObject, Store
+from kubectl_gcu.view.snapshot import PageSnapshot
+from kubectl_gcu.view.store import ObjectStore, OnObject
 
 _STOP_SECONDS: Final = 1.0
 _BEAT: Final = 5.0  # seconds; a connection that broke without a word is noticed after so long
@@ -90,11 +90,11 @@ class LiveCluster:
         """Whether everything has been listed once, or refused."""
         return all(each.synced.is_set() for each in self._reflectors())
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> PageSnapshot:
         """The cluster as it is now; nothing of it before everything has been listed, as cards
         would look free."""
         if not self.is_synced():
-            return Snapshot({}, {"loading": True, "lost": self.problem()})
+            return PageSnapshot({}, {"loading": True, "lost": self.problem()})
         with self._lock:
             entries = self._inventory.entries()
             unreadable_nodes = self._inventory.unreadable()
@@ -102,7 +102,7 @@ class LiveCluster:
                 self._waiting = self._read_waiting()
             found = self._waiting
         missing = filter(None, (each.missing for each in self._of_inspect.values()))
-        return Snapshot(
+        return PageSnapshot(
             nodes={f"{each.view.served_by}/{each.view.name}": each.data for each in entries},
             sections={
                 **summary(entries, [*missing, *unreadable_nodes]),
@@ -129,7 +129,7 @@ class LiveCluster:
         *,
         field_selector: str = "",
     ) -> ReadableReflector:
-        store = Store(self._lock, on_object, self._on_change)
+        store = ObjectStore(self._lock, on_object, self._on_change)
         said = said or (lambda namespace: unreadable(versions[0], namespace=namespace))
         return ReadableReflector(
             self._api,

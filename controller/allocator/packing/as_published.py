@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from controller.allocator.nodes.signature import Fill
 from controller.allocator.packing.binpack import Binpack
-from controller.allocator.packing.strategy import Key
+from controller.allocator.packing.strategy import SortKey
 
 
 class AsPublished(Binpack):
@@ -13,6 +13,6 @@ class AsPublished(Binpack):
 
     card_first = False
 
-    def card_key(self, fill: Fill) -> Key:
+    def card_key(self, fill: Fill) -> SortKey:
         del fill
         return ()

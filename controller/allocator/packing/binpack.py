@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from controller.allocator.nodes.node_set import Level
 from controller.allocator.nodes.signature import Fill
-from controller.allocator.packing.strategy import Key, Strategy
+from controller.allocator.packing.strategy import SortKey, Strategy
 
 
 class Binpack(Strategy):
@@ -18,5 +18,5 @@ class Binpack(Strategy):
     def level(self, free: int, load: int) -> Level:
         return free, -load
 
-    def card_key(self, fill: Fill) -> Key:
+    def card_key(self, fill: Fill) -> SortKey:
         return fill

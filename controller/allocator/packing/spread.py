@@ -5,7 +5,7 @@ from __future__ import annotations
 from controller.allocator.device_request import WHOLE
 from controller.allocator.nodes.node_set import Level
 from controller.allocator.nodes.signature import Fill
-from controller.allocator.packing.strategy import Key, Strategy
+from controller.allocator.packing.strategy import SortKey, Strategy
 
 
 class Spread(Strategy):
@@ -18,6 +18,6 @@ class Spread(Strategy):
     def level(self, free: int, load: int) -> Level:
         return load, -free
 
-    def card_key(self, fill: Fill) -> Key:
+    def card_key(self, fill: Fill) -> SortKey:
         is_free, left, _ = fill
         return -is_free, -left

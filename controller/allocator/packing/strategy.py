@@ -8,7 +8,7 @@ from typing import ClassVar
 from controller.allocator.nodes.node_set import Level
 from controller.allocator.nodes.signature import Fill
 
-Key = tuple[int, ...]
+SortKey = tuple[int, ...]
 """Sorts what can be chosen; the smallest is the best."""
 
 
@@ -37,5 +37,5 @@ class Strategy(ABC):
         of a card."""
 
     @abstractmethod
-    def card_key(self, fill: Fill) -> Key:
+    def card_key(self, fill: Fill) -> SortKey:
         """Sorts a card by what would be left of it."""
