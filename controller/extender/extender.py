@@ -20,9 +20,8 @@ from controller.extender.bypass import BypassReporter
 from controller.extender.decide import fits
 from controller.extender.gcushare.annotator import AssignmentAnnotator
 from controller.extender.leftover_gates import LeftoverGates
-from controller.extender.metrics import Metrics
 from controller.extender.retry_queue import RetryQueue
-from controller.extender.service import Service
+from controller.extender.service import Metrics, Service
 from controller.extender.watching import NodeHandler, PodHandler
 from controller.housekeeping import Housekeeping
 from controller.https.certificates import AUTHORITY, CLIENT, SERVER, CertificateFiles, Certificates

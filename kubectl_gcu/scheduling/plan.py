@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from controller.cache import pods
 from controller.cache.keys import full_name
-from controller.cache.pod_groups import PodGroup
+from controller.cache.pod_groups import PodGroup, PodGroups
 from controller.placer.outcome import Unplaced
 from controller.webhook.limits import NODE_LABEL
 from dra_driver.asks.claims import claim_of
@@ -26,7 +26,6 @@ from kubectl_gcu.inventory.by_claims import nodes_by_claims
 from kubectl_gcu.inventory.views import NodeView
 from kubectl_gcu.scheduling.decision import LiveAllocator
 from kubectl_gcu.scheduling.packing import packing_text
-from kubectl_gcu.scheduling.planned_group import PlannedGroups
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,8 @@ class Planner:
         self._template_of = template
         self._allocator = LiveAllocator(objects)
         self._pods = manifest.pods
-        self._groups = PlannedGroups(manifest.groups, manifest.pods)
+        self._groups = _groups(manifest)
+        self._group_names = set(map(full_name, manifest.groups))
         self._templates = {full_name(each): each for each in manifest.templates}
         # A claim that exists stays as it is.
         self._new_claims = {
@@ -83,7 +83,7 @@ class Planner:
         members: dict[str, Iterator[PlannedPod]] = {}  # by group, those that are not returned yet
         for pod in self._pods:
             with malformed(pod):
-                group = self._groups.group_of(pod) if self._allocator.for_scheduler else None
+                group = self._group_of(pod)
                 if group is None:
                     planned.append(self._place(pod))
                     continue
@@ -101,6 +101,11 @@ class Planner:
         """The cards with all that was placed."""
         allocator = self._allocator
         return nodes_by_claims(allocator.inventory, allocator.claims(), self._objects[PODS])
+
+    def _group_of(self, pod: Object) -> PodGroup | None:
+        """None where each pod is placed by itself, and for a group that is not in the manifest."""
+        is_planned = pods.group_name(pod) in self._group_names
+        return self._groups.group_of(pod) if is_planned and self._allocator.for_scheduler else None
 
     def _place_group(self, group: PodGroup) -> list[PlannedPod]:
         """All its pods in their order, or as many as kube-scheduler binds together; or none."""
@@ -166,6 +171,20 @@ class Planner:
         if name not in self._new_claims:
             raise InvalidValue(f"there is no ResourceClaim {name}")
         return self._allocator.admitted(self._new_claims[name])
+
+
+def _groups(manifest: Manifest) -> PodGroups:
+    """The groups of the manifest with their pods, none of which runs, as the controller would
+    decide about them."""
+    groups = PodGroups()
+    groups.follow(is_served=True)
+    for group in manifest.groups:
+        name = full_name(group)
+        planned = group | {"metadata": {"uid": f"planned {name}"} | group["metadata"]}
+        groups.set_group(name, planned)
+    for pod in manifest.pods:
+        groups.set_pod(full_name(pod), pod, has_claims=True)
+    return groups
 
 
 def _translated(pod: Object) -> Object:

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from controller import metric_specs
 from controller.app import Controller
-from controller.extender.metrics import Metrics
+from controller.extender.service import Metrics
 from dra_driver.kube.api import Api
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from tests.generated_docs import CONTROLLER_METRICS

@@ -13,9 +13,8 @@ from controller.allocator.packing.policy import Policy
 from controller.extender.admission_backoff import AdmissionBackoff
 from controller.extender.binder import Binder
 from controller.extender.bypass import BypassReporter
-from controller.extender.metrics import Metrics
 from controller.extender.retry_queue import RetryQueue
-from controller.extender.service import Service
+from controller.extender.service import Metrics, Service
 from controller.leaderelection.fence import NotLeader
 from controller.own_pod import OwnPod
 from dra_driver.kube.errors import Unavailable
