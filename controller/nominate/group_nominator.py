@@ -67,9 +67,8 @@ class GroupNominator:
     _group_of: dict[Key, Name] = field(default_factory=dict)
     _searches: dict[Name, _BegunSearch] = field(default_factory=dict)
     _namings: dict[Name, GroupNaming] = field(default_factory=dict)
-    _again_until: dict[Name, float] = field(
-        default_factory=dict
-    )  # groups whose names were written again
+    # Groups whose names were written again.
+    _again_until: dict[Name, float] = field(default_factory=dict)
 
     def reconcile(self, pod: Object, group: PodGroup) -> None:
         """Do what is to be done for the group of the pod, which waits."""

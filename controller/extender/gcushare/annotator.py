@@ -39,13 +39,11 @@ class AssignmentAnnotator:
     cards: Callable[[str], Sequence[NodeCard]]
     _: KW_ONLY
     clock: Callable[[], float]
-    _retries: dict[str, _RetryState] = field(
-        default_factory=dict
-    )  # by UID, of pods on nodes that have changed
+    # By UID, of pods on nodes that have changed.
+    _retries: dict[str, _RetryState] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _pods: dict[str, dict[str, Object]] = field(
-        default_factory=lambda: defaultdict(dict)
-    )  # by node, by UID
+    # By node, by UID.
+    _pods: dict[str, dict[str, Object]] = field(default_factory=lambda: defaultdict(dict))
     _changed: set[str] = field(default_factory=set)
 
     def put(self, pod: Object) -> None:

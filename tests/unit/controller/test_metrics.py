@@ -35,8 +35,7 @@ def test_the_longest_wait() -> None:
     assert world.metric("gcu_controller_longest_wait_seconds") == 0
     world.put(RESOURCE_CLAIMS, allocated("held", "a", CARD))
     for name in ("first", "second"):
-        world.put(RESOURCE_CLAIMS, claim(name))
-        world.put(PODS, pod(name, name))
+        world.ask(name, name)
         world.run_until_idle()
         world.time += 60.0
     assert world.metric("gcu_controller_longest_wait_seconds") == 120
