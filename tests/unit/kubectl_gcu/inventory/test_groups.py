@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from typing import Any, Final
 
@@ -18,10 +17,10 @@ from dra_driver.kube.resources import (
 )
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import SCHEDULING_GATE
-from kubectl_gcu import main
 from kubectl_gcu.cluster.state import read_cluster
 from kubectl_gcu.inventory.groups import groups
 from tests.unit.controller.allocator.build import allocated, claim
+from tests.unit.kubectl_gcu.command import gcu
 from tests.unit.kubectl_gcu.scheduling.test_pod_groups import group, held, member, refuses
 from tests.unit.kubectl_gcu.server import cluster
 
@@ -87,14 +86,14 @@ def test_the_older_version_is_read() -> None:
     assert view.min_count == 3
 
 
-def test_table_and_json(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_and_json() -> None:
     server = cluster((POD_GROUPS, group(3)), *RUNNING, *DEVICES)
-    monkeypatch.setattr(main, "connect", lambda *_, **__: server)
-    out = {form: io.StringIO() for form in ("table", "json")}
-    for form, to in out.items():
-        assert main.run(["inspect", "-n=default", f"-o={form}"], {}, to, io.StringIO()) == 0
-    [*_, last] = out["table"].getvalue().splitlines()
+    (code, table, _), (code_of_json, as_json, _) = (
+        gcu(server, "inspect", f"-o={form}") for form in ("table", "json")
+    )
+    assert code == code_of_json == 0
+    [*_, last] = table.splitlines()
     assert last == "podgroup default/g: 3 of 3 needed bound: a (2), b (1)"
     nodes = [["a", 2], ["b", 1]]
-    [view] = json.loads(out["json"].getvalue())["groups"]
+    [view] = json.loads(as_json)["groups"]
     assert view == {"name": "default/g", "minCount": 3, "nodes": nodes, "gated": 0, "ungated": 0}
