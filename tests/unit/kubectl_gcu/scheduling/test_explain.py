@@ -21,17 +21,13 @@ from dra_driver.kube.resources import (
 from dra_driver.model.names import RESOURCE_SHARED
 from kubectl_gcu.main import FAILED, WAITS
 from kubectl_gcu.scheduling import decision
-from kubectl_gcu.scheduling.explain import explain_pod
-from kubectl_gcu.scheduling.explanation import Explanation, lines
+from kubectl_gcu.scheduling.explanation import lines
 from kubectl_gcu.scheduling.steps import Step
 from tests.unit.controller.allocator.build import CLASSES, allocated, claim, device, pool, request
 from tests.unit.controller.world import node, pod
 from tests.unit.kubectl_gcu.command import gcu
-from tests.unit.kubectl_gcu.server import NOW, Server, cluster, event
-
-
-def explained(server: Any, name: str = "p") -> Explanation:
-    return explain_pod(server, "default", name, now=NOW)
+from tests.unit.kubectl_gcu.explained import explained
+from tests.unit.kubectl_gcu.server import Server, cluster, event
 
 
 def test_the_allocator_says_what_each_node_lacks_and_which_claims_would_help() -> None:

@@ -23,12 +23,12 @@ from dra_driver.kube.resources import (
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import DRIVER
 from kubectl_gcu.main import PARTIAL, WAITS
-from kubectl_gcu.scheduling.explain import explain_pod
 from tests.unit.controller.allocator.build import CLASSES, claim, device, pool, taint_rule
 from tests.unit.controller.world import node, pod
 from tests.unit.kubectl_gcu.command import gcu
+from tests.unit.kubectl_gcu.explained import explained
 from tests.unit.kubectl_gcu.manifests import single, spec
-from tests.unit.kubectl_gcu.server import NOW, Server
+from tests.unit.kubectl_gcu.server import Server
 
 DRAIN = taint_rule(
     "drain", {"driver": DRIVER}, {"key": "example.com/drain", "effect": "NoSchedule"}
@@ -63,7 +63,7 @@ OBJECTS = (
 def test_a_pod_waits_for_a_card_that_a_rule_taints(resource: Resource) -> None:
     server: Any = VersionedServer(*OBJECTS, (resource, DRAIN))
     server.versions = (resource,)
-    found = explain_pod(server, "default", "p", now=NOW)
+    found = explained(server)
     assert found.verdict is not None
     assert found.verdict.node == ""
     assert found.verdict.reason == (
@@ -86,7 +86,7 @@ SELECTS_ALL = pytest.mark.parametrize(
 def test_what_a_rule_without_a_selector_selects(resource: Resource, node: str) -> None:
     server: Any = VersionedServer(*OBJECTS, (resource, WITHOUT_SELECTOR))
     server.versions = (resource,)
-    found = explain_pod(server, "default", "p", now=NOW)
+    found = explained(server)
     assert found.verdict is not None
     assert found.verdict.node == node
 
@@ -110,7 +110,7 @@ def test_whether_inspect_shows_it(
 def test_a_server_without_such_rules() -> None:
     server: Any = VersionedServer(*OBJECTS)
     server.versions = ()
-    found = explain_pod(server, "default", "p", now=NOW)
+    found = explained(server)
     assert found.verdict is not None
     assert (found.verdict.node, found.missing) == ("a", "")
 
@@ -128,7 +128,7 @@ class ForbiddingServer(Server):
 def test_a_user_who_may_not_read_them_learns_it(minor: int, missing: str) -> None:
     server: Any = ForbiddingServer(*OBJECTS)
     server.version = ServerVersion(1, minor, f"v1.{minor}.1")
-    found = explain_pod(server, "default", "p", now=NOW)
+    found = explained(server)
     assert found.verdict is not None
     assert (found.verdict.node, found.missing) == ("a", missing)
 
