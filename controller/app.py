@@ -28,9 +28,9 @@ from controller.informers.optional_watch import OptionalReflector
 from controller.informers.tee import Tee
 from controller.leaderelection.fence import Fence
 from controller.leaderelection.leader import LeaderElector, LeaseTimes
+from controller.nominate.followed_names import NAMES_STOPPED, NAMES_STOPPED_NOTE
 from controller.nominate.gated_pods import GatedPods
 from controller.nominate.metrics import NominationMetrics
-from controller.nominate.names_stopped import report_names_stopped
 from controller.nominate.nominator import Nominator
 from controller.own_pod import OwnPod
 from controller.placer.trials import TrialPlacer
@@ -89,10 +89,6 @@ _VERSIONS = {
 _LONGEST_STEP = 120.0
 _LEADER_SEEN = 5.0  # seconds ago at most
 _END = 10.0  # seconds to stop, and for writes that are under way
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 def new_worker(
@@ -184,6 +180,7 @@ def new_worker(
         fence=fence,
         steps=steps,
         faults=faults,
+        line=line,
         trials=placer,
         pod_starts=PodStartRecorder(cache, reporter, now, of_scheduler=by_scheduler),
         draw=draw,
@@ -202,12 +199,12 @@ class Controller:
         *,
         identity: str,
         on_restored: Callable[[], None] = lambda: None,
-        clock: Callable[[], float] = time.monotonic,
-        now: Callable[[], datetime] = _now,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         """`on_restored` is called when the process must restart: etcd was restored from a backup,
         and the caches are newer than what the server has."""
         self._restart = on_restored
+        clock = time.monotonic
         self._fence = fence = Fence()
         self._events = EventQueue(clock)
         self._recorder = EventRecorder(
@@ -219,7 +216,7 @@ class Controller:
             now=now,
         )
         specs.LEADING.register(registry).set_function(lambda: float(fence.is_open()))
-        own_pod = OwnPod(api, namespace=settings.lease_namespace, name=identity)
+        own_pod = OwnPod(api, self._recorder, namespace=settings.lease_namespace, name=identity)
         pool = ThreadPoolExecutor(settings.writes_in_flight, thread_name_prefix="writes")
         self._worker, context = new_worker(
             settings,
@@ -233,7 +230,9 @@ class Controller:
             clock=clock,
             now=now,
             draw=random.random,
-            on_names_stopped=lambda: pool.submit(report_names_stopped, self._recorder, own_pod),
+            on_names_stopped=lambda: pool.submit(
+                own_pod.report, NAMES_STOPPED, NAMES_STOPPED_NOTE, "NameNode"
+            ),
             follow_others=self._follow_others,
         )
         self._dispatcher = context.dispatcher
@@ -254,9 +253,8 @@ class Controller:
             settings,
             api,
             fence,
-            self._recorder,
+            own_pod,
             registry,
-            identity=identity,
             serves_claims=True,
             clock=clock,
         )

@@ -19,30 +19,27 @@ from controller.settings import ControllerSettings
 from controller.slice_cleaner import SliceCleaner
 from controller.unclaimed_pods import UnclaimedPods
 from dra_driver.kube.api import Api
-from dra_driver.kube.events import Recorder
 from dra_driver.kube.watch import WatchHandler
 from dra_driver.telemetry.program import Deadline
 from dra_driver.util.background import Background
 
 
 class Housekeeping:
-    """Constructing has no effects. `identity` is this pod's name; with `serves_claims` it also does
-    what there is to do where pods get GCUs by ResourceClaims."""
+    """Constructing has no effects. With `serves_claims` it also does what there is to do where pods
+    get GCUs by ResourceClaims."""
 
     def __init__(
         self,
         settings: ControllerSettings,
         api: Api,
         fence: Fence,
-        recorder: Recorder,
+        own_pod: OwnPod,
         registry: CollectorRegistry,
         *,
-        identity: str,
         serves_claims: bool,
         clock: Callable[[], float],
     ) -> None:
         namespace = settings.lease_namespace
-        own_pod = OwnPod(api, namespace=namespace, name=identity)
         agents = RunningAgents()
         registry.register(agents)
         self._unclaimed = UnclaimedPods(agents)
@@ -50,7 +47,7 @@ class Housekeeping:
         self._parts: dict[str, Background] = {
             "the watch of agents": agents_reflector(api, namespace, agents),
             "the report of missing agents": MissingAgentsReporter(
-                agents, fence, recorder, own_pod, labels=settings.agent_labels, clock=clock
+                agents, fence, own_pod, labels=settings.agent_labels, clock=clock
             ),
         }
         if serves_claims and settings.slice_form == "hidden":
@@ -64,7 +61,6 @@ class Housekeeping:
             self._parts["the decision about limits"] = DecisionPublisher(
                 api,
                 fence,
-                recorder,
                 own_pod,
                 namespace=namespace,
                 name=name,

@@ -107,8 +107,9 @@ def runnables_of(
     on_restored: Callable[[], None],
 ) -> list[Runnable]:
     """What this process runs, in the order in which it is started: with `with_claims` what
-    allocates ResourceClaims, otherwise the scheduler extender. Sends nothing. Raises InvalidValue
-    where the settings lack a file."""
+    allocates ResourceClaims, otherwise the scheduler extender; and the admission webhook, if a
+    certificate for it is named. Sends nothing. Raises InvalidValue where the settings lack a
+    file."""
     identity = settings.pod_name or socket.gethostname()
     card_kinds: CardKinds | None = None
     has_leader: Callable[[], bool] | None = None
@@ -121,7 +122,9 @@ def runnables_of(
     else:
         extender = Extender(settings, api, registry, identity=identity, on_restored=on_restored)
         front, card_kinds = extender, extender.card_kinds
-    webhook = webhook_of(
+    if settings.webhook_certificate is None and settings.webhook_key is None:
+        return [front]
+    webhook = Webhook(
         settings,
         api,
         registry,
@@ -130,7 +133,7 @@ def runnables_of(
         has_leader=has_leader,
         published=published,
     )
-    return [front] if webhook is None else [webhook, front]
+    return [webhook, front]
 
 
 def serves_claims(settings: ControllerSettings, api: Api) -> bool:
@@ -149,31 +152,6 @@ def serves_claims(settings: ControllerSettings, api: Api) -> bool:
     else:
         logger.info("serving %s by allocating ResourceClaims", version)
     return True
-
-
-def webhook_of(
-    settings: ControllerSettings,
-    api: Api,
-    registry: CollectorRegistry,
-    *,
-    identity: str,
-    card_kinds: CardKinds | None = None,
-    has_leader: Callable[[], bool] | None = None,
-    published: PublishedKinds | None = None,
-) -> Webhook | None:
-    """The admission webhook; None where no certificate for it is named. `card_kinds`, `has_leader`
-    and `published` are as `Webhook` takes them."""
-    if settings.webhook_certificate is None and settings.webhook_key is None:
-        return None
-    return Webhook(
-        settings,
-        api,
-        registry,
-        identity=identity,
-        card_kinds=card_kinds,
-        has_leader=has_leader,
-        published=published,
-    )
 
 
 if __name__ == "__main__":

@@ -8,8 +8,7 @@ from typing import Final
 from controller.agents import RunningAgents
 from controller.leaderelection.fence import Fence
 from controller.own_pod import OwnPod
-from dra_driver.kube.events import EventType, Recorder
-from dra_driver.util.background import Background, Wait
+from dra_driver.util.background import Background
 from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
@@ -31,17 +30,14 @@ class MissingAgentsReporter(Background):
         self,
         agents: RunningAgents,
         fence: Fence,
-        recorder: Recorder,
         own_pod: OwnPod,
         *,
         labels: str,
         clock: Clock,
-        wait: Wait | None = None,
     ) -> None:
-        super().__init__("missing-agents", wait=wait)
+        super().__init__("missing-agents")
         self._agents = agents
         self._fence = fence
-        self._recorder = recorder
         self._own_pod = own_pod
         self._labels = labels
         self._clock = clock
@@ -63,13 +59,7 @@ class MissingAgentsReporter(Background):
             self._due = now + _AGAIN
             note = missing_note(self._labels)
             logger.warning("%s", note)
-            self._recorder.record(
-                self._own_pod.reference(),
-                kind=EventType.WARNING,
-                reason=REASON,
-                note=note,
-                action="WatchAgents",
-            )
+            self._own_pod.report(REASON, note, "WatchAgents")
 
 
 def missing_note(labels: str) -> str:

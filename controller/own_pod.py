@@ -1,4 +1,4 @@
-"""This program's pod, which events are about that concern no other object."""
+"""Events about this program's pod: those that concern no other object."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import KubeError
+from dra_driver.kube.events import EventType, Recorder
 from dra_driver.kube.resources import PODS
 from dra_driver.model.claims.claim import Object
 
@@ -15,12 +16,19 @@ logger = logging.getLogger(__name__)
 class OwnPod:
     """The pod `name` of `namespace`."""
 
-    def __init__(self, api: Api, *, namespace: str, name: str) -> None:
+    def __init__(self, api: Api, recorder: Recorder, *, namespace: str, name: str) -> None:
         self._api = api
+        self._recorder = recorder
         self._namespace = namespace
         self._name = name
 
-    def reference(self) -> Object:
+    def report(
+        self, reason: str, note: str, action: str, kind: EventType = EventType.WARNING
+    ) -> None:
+        """Send an event. Reads the pod from the API server."""
+        self._recorder.record(self._reference(), kind=kind, reason=reason, note=note, action=action)
+
+    def _reference(self) -> Object:
         """With its UID, by which `kubectl describe` finds the event; without where it cannot be
         read."""
         uid = ""

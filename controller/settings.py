@@ -7,10 +7,9 @@ from typing import Final, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from controller.allocator.claim_fields import field_names
 from controller.filter.predictions import PLUGINS
 from controller.leaderelection.leader import LONGEST
-from dra_driver.config.loader import Settings
+from dra_driver.config.loader import Settings, listed_names
 from dra_driver.model.claims.packing import Packing
 from dra_driver.telemetry.log_settings import LogSettings
 
@@ -221,27 +220,27 @@ class ControllerSettings(Settings, LogSettings):
     @property
     def group_labels(self) -> tuple[str, ...]:
         """The names in `nomination_group_labels`, in order."""
-        return tuple(filter(None, map(str.strip, self.nomination_group_labels.split(","))))
+        return listed_names(self.nomination_group_labels)
 
     @property
     def ignored_fields(self) -> frozenset[str]:
         """The names in `ignored_claim_fields`."""
-        return field_names(self.ignored_claim_fields)
+        return frozenset(listed_names(self.ignored_claim_fields))
 
     @property
     def served_schedulers(self) -> frozenset[str]:
         """The names in `scheduler_names`."""
-        return _names(self.scheduler_names)
+        return frozenset(listed_names(self.scheduler_names))
 
     @property
     def plugins_left_out(self) -> frozenset[str]:
         """The names in `unconsidered_plugins`."""
-        return _names(self.unconsidered_plugins)
+        return frozenset(listed_names(self.unconsidered_plugins))
 
     @field_validator("unconsidered_plugins")
     @classmethod
     def _plugins_are_known(cls, listed: str) -> str:
-        if unknown := _names(listed) - {*PLUGINS}:
+        if unknown := {*listed_names(listed)} - {*PLUGINS}:
             raise ValueError(f"no filter that is predicted: {', '.join(sorted(unknown))}")
         return listed
 
@@ -250,7 +249,3 @@ class ControllerSettings(Settings, LogSettings):
         if not self.lease_retry < self.lease_renew_deadline < self.lease_duration:
             raise ValueError("lease_retry < lease_renew_deadline < lease_duration must hold")
         return self
-
-
-def _names(listed: str) -> frozenset[str]:
-    return frozenset(filter(None, map(str.strip, listed.split(","))))

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -21,7 +19,8 @@ from dra_driver.kube.errors import KubeError, NotFound
 from dra_driver.kube.resources import RESOURCE_SLICES
 from dra_driver.model.devices.hidden_device import hidden_name
 from dra_driver.model.names import DRIVER
-from dra_driver.util.background import Background, Wait
+from dra_driver.util.background import Background
+from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
 
@@ -37,20 +36,11 @@ class SliceCleaner(Background):
     """While this replica leads, deletes a node's hidden slices 30 s after the last container of an
     agent there has ended. Constructing it has no effect.
 
-    `agents` is fed by a watch; `wait(seconds)` sleeps, and returns True when the cleaner
-    was stopped; `clock` returns monotonic seconds.
+    `agents` is fed by a watch.
     """
 
-    def __init__(
-        self,
-        api: Api,
-        fence: Fence,
-        agents: RunningAgents,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        wait: Wait | None = None,
-    ) -> None:
-        super().__init__("slice-cleaner", wait=wait)
+    def __init__(self, api: Api, fence: Fence, agents: RunningAgents, *, clock: Clock) -> None:
+        super().__init__("slice-cleaner")
         self._api = api
         self._fence = fence
         self._clock = clock

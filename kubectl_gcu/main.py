@@ -13,9 +13,10 @@ import signal
 import sys
 import threading
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -85,14 +86,26 @@ def _say(text: str, to: TextIO) -> None:
     to.writelines(f"{output.plain(line)}\n" for line in text.splitlines())
 
 
+def _warn(sentences: Iterable[str], errors: TextIO) -> None:
+    for sentence in filter(None, sentences):
+        _say(f"warning: {sentence}", errors)
+
+
+def _show(out: TextIO, form: str, lines: Iterable[str], data: object) -> None:
+    """The lines for people, or the data for programs."""
+    if form == "table":
+        out.writelines(f"{output.plain(line)}\n" for line in lines)
+    else:
+        out.write(output.as_text(form, data))
+
+
 def _inspect(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
     state = read_cluster(api, options.namespace)
     nodes, missing = inventory(state)
     found = tuple(groups(state, options.node))
     if options.node:
         nodes = [each for each in nodes if each.name == options.node]
-    for sentence in missing:
-        _say(f"warning: {sentence}", errors)
+    _warn(missing, errors)
     if not nodes and not missing:
         where = f"the node {options.node}" if options.node else "the cluster"
         _say(f"error: {where} has no GCUs of this driver", errors)
@@ -122,13 +135,9 @@ def _explain(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
             return 0
     now = datetime.now(UTC)
     explained = [explain_pod(api, options.namespace, name, now=now) for name in names]
-    if options.output == "table":
-        out.writelines(f"{output.plain(line)}\n" for pod in explained for line in lines(pod))
-    else:
-        out.write(output.as_text(options.output, [output.as_object(pod) for pod in explained]))
-    for pod in explained:
-        if pod.missing:
-            _say(f"warning: {pod.missing}", errors)
+    words = chain.from_iterable(map(lines, explained))
+    _show(out, options.output, words, [output.as_object(pod) for pod in explained])
+    _warn((pod.missing for pod in explained), errors)
     if any(pod.step.who for pod in explained):
         return WAITS
     return PARTIAL if any(pod.missing for pod in explained) else 0
@@ -136,12 +145,8 @@ def _explain(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
 
 def _explain_group(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
     found = explain_group(api, options.namespace, options.name)
-    if options.output == "table":
-        out.writelines(f"{output.plain(line)}\n" for line in group_lines(found))
-    else:
-        out.write(output.as_text(options.output, output.as_object(found)))
-    if found.missing:
-        _say(f"warning: {found.missing}", errors)
+    _show(out, options.output, group_lines(found), output.as_object(found))
+    _warn([found.missing], errors)
     if found.who:
         return WAITS
     return PARTIAL if found.missing else 0
@@ -153,13 +158,9 @@ def _doctor(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
     missing += installation.unread
     now = datetime.now(UTC)
     wrong = list(findings(installation, nodes, now, allocator=options.allocator))
-    for sentence in missing:
-        _say(f"warning: {sentence}", errors)
-    if options.output == "table":
-        text = [str(finding) for finding in wrong] or ["nothing is wrong that can be seen"]
-        out.writelines(f"{output.plain(line)}\n" for line in text)
-    else:
-        out.write(output.as_text(options.output, [output.as_object(finding) for finding in wrong]))
+    _warn(missing, errors)
+    words = [str(finding) for finding in wrong] or ["nothing is wrong that can be seen"]
+    _show(out, options.output, words, [output.as_object(finding) for finding in wrong])
     if wrong:
         return WRONG
     return PARTIAL if missing else 0
@@ -170,8 +171,7 @@ def _plan(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
     if not objects:
         _say(f"error: {missing.partition(',')[0]}, and so nothing can be planned", errors)
         return FAILED
-    if missing:
-        _say(f"warning: {missing}", errors)
+    _warn([missing], errors)
 
     def template(namespace: str, name: str) -> Object:
         return api.get(RESOURCE_CLAIM_TEMPLATES, name, namespace=namespace)
@@ -190,13 +190,10 @@ def _show_plan(
     planner = Planner(objects, manifest, template)
     pods = planner.plan()
     left = planner.left()
-    if options.output == "table":
-        out.writelines(f"{output.plain(str(each))}\n" for each in pods)
-        totals = Totals.of(card for node in left for card in node.cards)
-        out.write(f"then: {output.totals_text(totals)}\n{planner.packing}\n")
-    else:
-        data = {"pods": [output.as_object(each) for each in pods], "left": output.as_data(left, ())}
-        out.write(output.as_text(options.output, data))
+    totals = Totals.of(card for node in left for card in node.cards)
+    words = [*map(str, pods), f"then: {output.totals_text(totals)}", planner.packing]
+    data = {"pods": [output.as_object(each) for each in pods], "left": output.as_data(left, ())}
+    _show(out, options.output, words, data)
     return 0 if all(each.fits for each in pods) else WAITS
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime
 
 from controller.allocating.backoff import Allocated
@@ -22,27 +23,27 @@ _UNCERTAIN_RETRY = 1.0  # seconds
 _FAILED_RETRY = 30.0  # seconds; the pod whose write failed backs off up to as long
 
 
+@dataclass(frozen=True, slots=True)
 class AllocationCommitter:
     """From the decision until the server's answer, what is written counts as allocated. `now`
     returns the time of the wall clock."""
 
-    def __init__(self, context: Context, clocks: Clocks, now: Callable[[], datetime]) -> None:
-        self._context = context
-        self._clocks = clocks
-        self._now = now
+    context: Context
+    clocks: Clocks
+    now: Callable[[], datetime]
 
     def commit(self, pod: Object, placed: Placed, *, binds_volumes: bool) -> None:
         """Write the allocations of all claims of the pod. If a claim lost an allocation before,
         the pod may have been bound meanwhile: it is read first. The gate of a pod in a group is
         lifted in another step, with those of the group."""
-        context = self._context
-        timestamp = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        context = self.context
+        timestamp = self.now().strftime("%Y-%m-%dT%H:%M:%SZ")
         # Without reservations: kube-scheduler adds them.
         claims = placed.claims(context.cache.state().classes, timestamp)
         for claim in claims:
             context.cache.assume(claim)
-        self._clocks.sight.begin_allocation(uid_of(pod), placed.node)
-        was_released = any(self._clocks.backoff.was_released(uid_of(claim)) for claim in claims)
+        self.clocks.sight.begin_allocation(uid_of(pod), placed.node)
+        was_released = any(self.clocks.backoff.was_released(uid_of(claim)) for claim in claims)
         context.dispatcher.dispatch(
             WriteAllocation(
                 key=pods.key_of(pod),
@@ -57,15 +58,15 @@ class AllocationCommitter:
 
     def fence_uncertain(self, key: Key) -> None:
         """Fence the claims of that name whose write the server did not answer."""
-        for claim in self._context.dispatcher.uncertain():
+        for claim in self.context.dispatcher.uncertain():
             if Key.of_claim(claim) == key:
-                self._context.dispatcher.dispatch(FenceClaim(key=key, claims=(claim,)))
+                self.context.dispatcher.dispatch(FenceClaim(key=key, claims=(claim,)))
 
     def on_written(self, command: WriteAllocation, answer: Answer) -> None:
         """The server has answered the command, and the cache has what it answered."""
-        now = self._context.clock()
+        now = self.context.clock()
         for claim in answer.uncertain:
-            self._context.queue.add(Key.of_claim(claim), now + _UNCERTAIN_RETRY)
+            self.context.queue.add(Key.of_claim(claim), now + _UNCERTAIN_RETRY)
         # If other pods got the devices at once, the same error could fail one after the other.
         self.release_assumed(command, now if answer.error is None else now + _FAILED_RETRY)
         self._report(command, answer)
@@ -77,7 +78,7 @@ class AllocationCommitter:
         """The command's claims count again as the watch reported them. Devices that were decided
         on and not allocated are free from `free_at` on, and other pods that name the claims are
         reconciled then."""
-        context, now = self._context, self._context.clock()
+        context, now = self.context, self.context.clock()
         for claim in command.claims:
             if not context.dispatcher.in_flight(claim):
                 context.cache.forget(claim)
@@ -94,30 +95,30 @@ class AllocationCommitter:
     def _report(self, command: WriteAllocation, answer: Answer) -> None:
         """Count the allocations, and write an event about those that are refused until a person
         acts."""
-        reporter = self._context.reporter
+        reporter = self.context.reporter
         # After a conflict the claim is as somebody else wrote it.
         reporter.allocations.inc(sum(map(allocated_by_us, answer.claims)))
         if answer.error is None:
-            reporter.allocation_seconds.observe(pods.age(command.pod, self._now()))
+            reporter.allocation_seconds.observe(pods.age(command.pod, self.now()))
         elif isinstance(answer.error, Invalid):
             reporter.unsatisfied(command.pod, command.claims, str(answer.error))
 
     def _record_allocation(self, command: WriteAllocation, now: float) -> None:
         """The clock until the pod is bound begins. Nothing is recorded about a deleted pod, because
         no event would end the record."""
-        context, uid = self._context, uid_of(command.pod)
+        context, uid = self.context, uid_of(command.pod)
         if context.cache.present(command.key, uid) is None:
             return
         allocated = Allocated(now, pods.not_scheduled(command.pod), command.binds_volumes)
-        self._clocks.backoff.record_allocation(uid, list(map(uid_of, command.claims)), allocated)
-        self._clocks.bind.record_allocation(context.cache.unit_uid(command.pod), uid, now)
+        self.clocks.backoff.record_allocation(uid, list(map(uid_of, command.claims)), allocated)
+        self.clocks.bind.record_allocation(context.cache.unit_uid(command.pod), uid, now)
 
     def _record_releases(self, answered: Iterable[Object], now: float) -> None:
         """Somebody may have cleared an allocation before its answer was read."""
         for claim in filter(allocation, answered):
             present = self._present(claim)
             if present is not None and not allocation(present):
-                self._clocks.backoff.record_release(uid_of(claim), now)
+                self.clocks.backoff.record_release(uid_of(claim), now)
 
     def _present(self, claim: Object) -> Object | None:
-        return self._context.cache.present(Key.of_claim(claim), uid_of(claim))
+        return self.context.cache.present(Key.of_claim(claim), uid_of(claim))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from controller.allocating.bind_clock import BindClock
 from controller.allocating.commands import Handover, ReleaseAllocation
@@ -14,12 +15,12 @@ from controller.write.commands import Answer
 from dra_driver.model.claims.claim import Object, allocation, claim_names
 
 
+@dataclass(frozen=True, slots=True)
 class Deallocator:
     """Releases; a released claim is allocated again after the quiet time, in another step."""
 
-    def __init__(self, context: Context, bind_clock: BindClock) -> None:
-        self._context = context
-        self._bind_clock = bind_clock
+    context: Context
+    bind_clock: BindClock
 
     def release_all(self, pod: Object, claims: Iterable[Object], why: str) -> bool:
         """Release those of the pod's claims that can be released; whether there are any. The
@@ -31,14 +32,14 @@ class Deallocator:
 
     def release_orphan(self, key: Key, claim: Object) -> None:
         """Release the claim if no pod will ever use its allocation."""
-        if is_orphan(claim, self._context.cache.pods_of(claim)):
+        if is_orphan(claim, self.context.cache.pods_of(claim)):
             self.release(key, (claim,), "the pod that it was allocated for is gone")
 
     def release_unusable(self, pod: Object) -> None:
         """The pod cannot be bound as it is: it is being deleted, it or its group is held by others,
         or lacks a claim. Release those of its claims that no other pod waits for. They could be
         kept for ever: a pod that is being deleted stays until its last finalizer is removed."""
-        context, namespace = self._context, pod["metadata"]["namespace"]
+        context, namespace = self.context, pod["metadata"]["namespace"]
         names = filter(None, claim_names(pod).values())
         present = (context.cache.get(Key(Subject.CLAIM, namespace, name)) for name in names)
         claims = self.reclaimable(pod, filter(None, present), self._is_unusable)
@@ -52,7 +53,7 @@ class Deallocator:
             claim
             for claim in claims
             if allocated_node(claim) != pods.node_name(pod)
-            and is_stranded(claim, self._context.cache.pods_of(claim))
+            and is_stranded(claim, self.context.cache.pods_of(claim))
         ]
         if stranded:
             why = "the pods that reserved it are bound to other nodes"
@@ -68,7 +69,7 @@ class Deallocator:
     ) -> None:
         """Release the claims; `why` and what follows are those of `ReleaseAllocation`."""
         once = {uid_of(each): each for each in claims}  # a pod may name a claim twice
-        self._context.dispatcher.dispatch(
+        self.context.dispatcher.dispatch(
             ReleaseAllocation(
                 key=key, claims=tuple(once.values()), why=why, note=note, handover=handover
             )
@@ -76,7 +77,7 @@ class Deallocator:
 
     def on_released(self, command: ReleaseAllocation, answer: Answer) -> None:
         """The cache has what the server answered."""
-        context, uids = self._context, set(map(uid_of, command.claims))
+        context, uids = self.context, set(map(uid_of, command.claims))
         released = [
             claim for claim in answer.claims if allocation(claim) is None and uid_of(claim) in uids
         ]
@@ -100,19 +101,19 @@ class Deallocator:
             if is_releasable(claim)
             and all(
                 uid_of(user) == uid_of(pod) or may_lose(user)
-                for user in self._context.cache.pods_of(claim)
+                for user in self.context.cache.pods_of(claim)
             )
         ]
 
     def _on_handover(self, handover: Handover, *, is_done: bool) -> None:
         if not is_done:
-            self._bind_clock.on_not_released(handover.giver, handover.heir, handover.pod)
+            self.bind_clock.on_not_released(handover.giver, handover.heir, handover.pod)
 
     def _is_unusable(self, pod: Object) -> bool:
         """Whether the pod, too, cannot be bound as it is."""
         if pods.node_name(pod):
             return False
-        group = self._context.cache.groups.group_of(pod)
+        group = self.context.cache.groups.group_of(pod)
         return pods.is_aside(pod) or (group is not None and group.waits_for() is not None)
 
 

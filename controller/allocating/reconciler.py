@@ -36,7 +36,6 @@ from controller.write.commands import (
 from controller.write.volumes import NO_VOLUMES, VolumeCache
 from dra_driver.model.claims.claim import Object, allocation
 from dra_driver.model.errors import InvalidValue, Refused
-from dra_driver.selector.allowance import AllowanceSpent
 
 
 class Reconciler:
@@ -104,10 +103,6 @@ class Reconciler:
             raise answer.error
         # Events that came before the answer had no effect; this step handles them.
         context.queue.add(command.key, context.clock())
-
-    def on_decision_stopped(self, key: Key, spent: AllowanceSpent, again_in: float) -> None:
-        """The decision goes on in so many seconds."""
-        self._line.stop(key, spent, again_in)
 
     def remove_waiting(self, key: Key) -> None:
         """The pod waits for devices no longer: no node is reserved for it."""

@@ -14,6 +14,12 @@ from typing import Any, Final, NamedTuple
 
 from controller.cache import nodes, pods
 from controller.cache.keys import uid_of
+from controller.cache.pod_terms import (
+    AffinityTerm,
+    SpreadConstraint,
+    affinity_terms,
+    spread_constraints,
+)
 from dra_driver.model.claims.claim import Object
 
 _WORKLOADS: Final = 256
@@ -112,7 +118,7 @@ def _lesson(reason: str, pod: Object, node: Mapping[str, Any]) -> Learnt:
         resource = reason.removeprefix(_INSUFFICIENT)
         return Learnt(lacking=frozenset([resource])) if lacks(node, resource) else NOTHING
     if reason.startswith(_AFFINITY):
-        return Learnt(together=_labels(pods.affinity_keys(pod, "podAffinity"), node))
+        return Learnt(together=_labels(_topology_keys(affinity_terms(pod, "podAffinity")), node))
     if reason.startswith((_SPREAD, _ANTI_AFFINITY, _PORTS)):
         return Learnt(apart=frozenset(_keys_apart(reason, pod)))
     is_known = reason.startswith(_OF_ONE_NODE) or "deallocation" in reason
@@ -121,10 +127,14 @@ def _lesson(reason: str, pod: Object, node: Mapping[str, Any]) -> Learnt:
 
 def _keys_apart(reason: str, pod: Object) -> list[str]:
     if reason.startswith(_SPREAD):
-        return pods.spread_keys(pod)
+        return _topology_keys(spread_constraints(pod))
     if reason.startswith(_ANTI_AFFINITY):
-        return pods.affinity_keys(pod, "podAntiAffinity")
+        return _topology_keys(affinity_terms(pod, "podAntiAffinity"))
     return [nodes.HOSTNAME]
+
+
+def _topology_keys(terms: Iterable[AffinityTerm | SpreadConstraint]) -> list[str]:
+    return [term.topology_key for term in terms]
 
 
 def _labels(keys: Iterable[str], node: Mapping[str, Any]) -> frozenset[Label]:

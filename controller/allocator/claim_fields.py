@@ -41,11 +41,6 @@ _KINDS_OF_CONSTRAINT: Final = frozenset({"matchAttribute", "distinctAttribute"})
 _CONSTRAINT: Final = _KINDS_OF_CONSTRAINT | {"requests"}
 
 
-def field_names(text: str) -> frozenset[str]:
-    """The names in a comma-separated list."""
-    return frozenset(filter(None, map(str.strip, text.split(","))))
-
-
 def check_fields(claim: Object, ignored: Collection[str]) -> None:
     """Raises Refused for a field that is neither honoured nor `ignored`. A request of an unknown
     form is left to its reader."""

@@ -206,8 +206,7 @@ def _problem(name: str, node: str, slices: Sequence[Slice]) -> str:
     wanted, newest = pool["resourceSliceCount"], pool["generation"]
     if len(slices) != wanted:
         return f"pool {name} is incomplete: {len(slices)} of {wanted} slices of generation {newest}"
-    for each in slices:
-        spec = each["spec"]
+    for spec in (each["spec"] for each in slices):
         if spec.get("allNodes") or spec.get("perDeviceNodeSelection"):
             return f"pool {name} has devices of several nodes, which only kube-scheduler allocates"
         if spec.get("nodeName", node) != node:

@@ -19,7 +19,7 @@ from controller.allocator.device_request import CapacityFit, DeviceRequest
 from controller.allocator.nodes.node_info import NodeInfo
 from controller.allocator.nodes.signature import Feasibility, Fill
 from controller.allocator.packing.policy import Policy
-from controller.allocator.packing.strategy import Key
+from controller.allocator.packing.strategy import SortKey
 from dra_driver.model.devices.topology import Topology, bits
 from dra_driver.selector.selector import Selectors
 
@@ -88,7 +88,7 @@ class Order:
 
     def _keys(
         self, device_request: DeviceRequest, candidates: Sequence[Candidate]
-    ) -> Sequence[Key]:
+    ) -> Sequence[SortKey]:
         """All that counts before the places of the cards."""
         strategy = self.policy.for_cards(device_request)
         keys = [strategy.card_key(each.fill) for each in candidates]
@@ -101,11 +101,13 @@ class Order:
     def _replicas(self, device: Device) -> int:
         return self.peers.get(device.card, 0) if device.card is not None else 0
 
-    def _neighbours(self, candidate: Candidate) -> Key:
+    def _neighbours(self, candidate: Candidate) -> SortKey:
         """The number of free cards beside the card, by their distance."""
         return self.node.topology.neighbours(candidate.card, self.node.free_cards)
 
-    def _near(self, candidates: Sequence[Candidate], count: int, alike: Sequence[str]) -> list[Key]:
+    def _near(
+        self, candidates: Sequence[Candidate], count: int, alike: Sequence[str]
+    ) -> list[SortKey]:
         """The cards that claims of several take come first, then those nearest to them. Of cards
         that are shared, the one with the fewest free cards near it comes first."""
         whole = [each for each in candidates if not each.device.multiple]

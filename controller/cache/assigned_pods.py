@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
@@ -25,6 +25,7 @@ from controller.cache.node_resources import NodeResources
 from controller.cache.nodes import HOSTNAME
 from controller.cache.pod_requests import resources_of
 from dra_driver.model.claims.claim import Object
+from dra_driver.util.recent import Recent
 
 _PRIORITIES: Final = 4  # for which it is counted what would be left after preemption
 
@@ -82,7 +83,7 @@ class AssignedPods:
         self._kinds: defaultdict[str, Counter[AssignedPod]] = defaultdict(Counter)
         self._priorities: Counter[int] = Counter()
         self._all = NodeUsage(numbers, self._kinds, self._assigned.values())
-        self._from: OrderedDict[int, NodeUsage] = OrderedDict()  # by the least priority
+        self._from: Recent[int, NodeUsage] = Recent(_PRIORITIES)  # by the least priority
 
     def set_node(self, name: str, node: Object | None) -> None:
         """The node as it is now; None where it is gone. A pod may come before its node."""
@@ -130,19 +131,15 @@ class AssignedPods:
 
     def usage_from(self, priority: int) -> NodeUsage:
         """Of the pods that one of that priority cannot preempt."""
-        usage = self._from.get(priority)
-        if usage is None:
-            usage = self._from[priority] = NodeUsage(
-                self._numbers, self._kinds, self._assigned.values(), priority
-            )
-            for name, allocatable in self._allocatable.items():
-                usage.resources.set_node(name, allocatable)
-            for pod, node in self._assigned.values():
-                if pod.priority >= priority:
-                    usage.add(pod, node, 1)
-            if len(self._from) > _PRIORITIES:
-                self._from.popitem(last=False)
-        self._from.move_to_end(priority)
+        return self._from.of(priority, lambda: self._count_from(priority))
+
+    def _count_from(self, priority: int) -> NodeUsage:
+        usage = NodeUsage(self._numbers, self._kinds, self._assigned.values(), priority)
+        for name, allocatable in self._allocatable.items():
+            usage.resources.set_node(name, allocatable)
+        for pod, node in self._assigned.values():
+            if pod.priority >= priority:
+                usage.add(pod, node, 1)
         return usage
 
     @contextmanager

@@ -22,7 +22,7 @@ from controller.cache import nodes, pods
 from controller.cache.assigned_pods import AssignedPods
 from controller.cache.claims import allocated_by_us
 from controller.cache.counts import Counts, Name
-from controller.cache.keys import Key, Subject, uid_of
+from controller.cache.keys import Key, Subject, full_name, uid_of
 from controller.cache.packed import unpacked
 from controller.cache.pod_groups import PodGroups, Unit
 from dra_driver.kube.api import Change
@@ -44,6 +44,7 @@ from dra_driver.model.claims.claim import (
     all_results,
     claim_names,
     is_in_use,
+    reserved_for,
 )
 from dra_driver.model.names import DRIVER
 from dra_driver.selector.selector import Selectors
@@ -223,7 +224,7 @@ class ClusterCache:
         self, resource: Resource, change: Change, obj: ReadOnlyObject, read: Object
     ) -> _StoredChange | None:
         """`read` is `obj` unpacked."""
-        name, uid, objects = _name(read), uid_of(read), self._objects[resource]
+        name, uid, objects = full_name(read), uid_of(read), self._objects[resource]
         new = None if change is Change.DELETED else obj
         stored = objects.get(name)
         old = None if stored is None else unpacked(stored)
@@ -287,11 +288,11 @@ class ClusterCache:
     def assume(self, claim: Object) -> None:
         """Count the claim as allocated so, whatever the watch reports, until `forget`: its write is
         under way."""
-        self._counts.assume(_name(claim), claim)
+        self._counts.assume(full_name(claim), claim)
 
     def forget(self, claim: Object) -> None:
         """Count the claim as the watch reported it."""
-        self._counts.forget(_name(claim), claim)
+        self._counts.forget(full_name(claim), claim)
 
     def state(self) -> State:
         """What the allocator decides on: one object, which changes with the cluster."""
@@ -300,11 +301,11 @@ class ClusterCache:
     def nodes_of_devices(self, claim: Object) -> set[str]:
         """The nodes of the devices that the claim has; of other drivers', those that are known."""
         nodes: set[str] = set()
-        for each in all_results(claim):
-            if each.driver == DRIVER:
-                nodes.update(filter(None, [self._inventory.node_of(each.pool)]))
+        for result in all_results(claim):
+            if result.driver == DRIVER:
+                nodes.update(filter(None, [self._inventory.node_of(result.pool)]))
             else:
-                nodes.update(self._others.nodes_of((each.driver, each.pool)))
+                nodes.update(self._others.nodes_of((result.driver, result.pool)))
         return nodes
 
     def get(self, key: Key) -> Object | None:
@@ -358,7 +359,15 @@ class ClusterCache:
 
     def pods_of(self, claim: Object) -> list[Object]:
         """The pods that name the claim, those that have ended left out."""
-        return self._alive(self._counts.index.users(_name(claim)))
+        return self._alive(self._counts.index.users(full_name(claim)))
+
+    def reserving(self, claim: Object) -> Iterator[Object]:
+        """The pods that have reserved the claim."""
+        for user in reserved_for(claim):
+            key = Key(Subject.POD, claim["metadata"]["namespace"], user["name"])
+            pod = self.present(key, user["uid"])
+            if pod is not None:
+                yield pod
 
     def unit_of(self, pod: Object) -> Unit:
         """The gang that the pod is a member of, or the pod alone."""
@@ -378,7 +387,7 @@ class ClusterCache:
         """By card, how many other pods of the same workload use it, pending writes included; until
         the next change. A workload is one controller: pods of a Deployment have the ReplicaSet of
         their template, so that a new template spreads by itself."""
-        return self._counts.cards_of_replicas(_name(pod), pod)
+        return self._counts.cards_of_replicas(full_name(pod), pod)
 
     def _alive(self, names: Iterable[Name]) -> list[Object]:
         """The pods of these names, those that have ended left out."""
@@ -407,8 +416,3 @@ def _put(known: dict[Any, Any], name: Any, new: object) -> None:
         known.pop(name, None)
     else:
         known[name] = new
-
-
-def _name(obj: Object) -> Name:
-    namespace, name = obj["metadata"].get("namespace"), obj["metadata"]["name"]
-    return f"{namespace}/{name}" if namespace else str(name)

@@ -36,5 +36,11 @@ class Key(NamedTuple):
         return f"{self.subject} {self.namespace}/{self.name}"
 
 
+def full_name(obj: Mapping[str, Any]) -> str:
+    """``namespace/name`` of an object, as client-go names what it caches, or its name."""
+    namespace, name = obj["metadata"].get("namespace"), obj["metadata"]["name"]
+    return f"{namespace}/{name}" if namespace else str(name)
+
+
 def uid_of(obj: Mapping[str, Any]) -> str:
     return str(obj["metadata"]["uid"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, TypeVar
 from controller.cache.assigned_pod import AssignedPod
 from controller.cache.label_selector import LabelSelector
 from controller.cache.pod_terms import AffinityTerm, Labels, Namespaces
+from dra_driver.util.recent import Recent
 
 _REMEMBERED: Final = 64  # selections: pods of one workload have the same
 
@@ -48,7 +49,7 @@ class MatchingPods:
     and followed from then on."""
 
     def __init__(self) -> None:
-        self._counts: OrderedDict[PodSelection, Counter[str]] = OrderedDict()
+        self._counts: Recent[PodSelection, Counter[str]] = Recent(_REMEMBERED)
 
     def add(self, pod: AssignedPod, node: str, times: int) -> None:
         for selection, counts in self._counts.items():
@@ -62,15 +63,12 @@ class MatchingPods:
         assigned: Iterable[Assigned],
     ) -> NodeCounts:
         """`assigned` are all pods, and `kinds` the objects of those that count, each once."""
-        counts = self._counts.get(selection)
-        if counts is None:
+
+        def find() -> Counter[str]:
             chosen = {kind for kind in kinds if selection.has(kind)}
-            nodes = [node for pod, node in assigned if pod in chosen] if chosen else ()
-            counts = self._counts[selection] = Counter(nodes)
-            if len(self._counts) > _REMEMBERED:
-                self._counts.popitem(last=False)
-        self._counts.move_to_end(selection)
-        return counts
+            return Counter([node for pod, node in assigned if pod in chosen] if chosen else ())
+
+        return self._counts.of(selection, find)
 
 
 @dataclass(slots=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
 from controller.allocator.nodes.node_set import NodeNumbers, NodeSet
 from controller.cache.pod_requests import Requests
+from dra_driver.util.recent import Recent
 
 _NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 _REMEMBERED: Final = 32  # amounts of a resource: pods of one workload ask for the same
@@ -25,7 +26,9 @@ class NodeResources:
         self._epoch = numbers.epoch
         self._allocatable: dict[str, Mapping[str, int]] = {}
         self._used: defaultdict[str, dict[str, int]] = defaultdict(dict)
-        self._having: defaultdict[str, OrderedDict[_Asked, NodeSet]] = defaultdict(OrderedDict)
+        self._having: defaultdict[str, Recent[_Asked, NodeSet]] = defaultdict(
+            lambda: Recent(_REMEMBERED)
+        )
 
     def set_node(self, name: str, allocatable: Mapping[str, int] | None) -> None:
         """What the node has in all; None where it is gone."""
@@ -55,15 +58,8 @@ class NodeResources:
         if self._epoch != self._numbers.epoch:
             self._epoch = self._numbers.epoch
             self._having.clear()
-        known, asked = self._having[resource], (amount, or_without)
-        nodes = known.get(asked)
-        if nodes is None:
-            having = [node for node in self._allocatable if self._has(node, resource, asked)]
-            nodes = known[asked] = self._numbers.set_of(having)
-            if len(known) > _REMEMBERED:
-                known.popitem(last=False)
-        known.move_to_end(asked)
-        return nodes
+        asked = amount, or_without
+        return self._having[resource].of(asked, lambda: self._find(resource, asked))
 
     def allocated_share(self, nodes: NodeSet, more: Mapping[str, int]) -> int:
         """How much cpu and memory of these nodes is requested, with `more` of them, in percent:
@@ -79,6 +75,10 @@ class NodeResources:
             if total:
                 shares.append(100 * min(total, used) // total)
         return sum(shares) // len(shares) if shares else 0
+
+    def _find(self, resource: str, asked: _Asked) -> NodeSet:
+        having = [node for node in self._allocatable if self._has(node, resource, asked)]
+        return self._numbers.set_of(having)
 
     def _has(self, node: str, resource: str, asked: _Asked) -> bool:
         allocatable = self._allocatable[node].get(resource, 0)

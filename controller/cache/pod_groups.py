@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Final
 
 from controller.cache import pods
-from controller.cache.keys import Key, Subject, uid_of
+from controller.cache.keys import Key, Subject, full_name, uid_of
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.claims.packing import Packing
 from dra_driver.model.names import ANNOTATION_PACK_NODES
@@ -210,7 +210,7 @@ class PodGroups:
 
     def set_found(self, pod: Object, member: Member) -> None:
         """The step of the pod, which is not bound, found that it is COMPLETE, SERVED or REFUSED."""
-        name = _name(pod)
+        name = full_name(pod)
         group_name = self._group_of.get(name)
         if group_name is None:
             return
@@ -226,23 +226,20 @@ class PodGroups:
 
     def waiting_members(self, name: Name) -> list[Key]:
         """The members of the group of that name that are not bound."""
-        group = self._groups.get(name)
-        members = {} if group is None else group.members
-        return [_key(pod) for pod, member in sorted(members.items()) if member is not Member.BOUND]
+        members = sorted(self._members(name).items())
+        return [_key(pod) for pod, member in members if member is not Member.BOUND]
 
     def first_waiting(self, name: Name) -> Key | None:
         """The first of these by name; None without any."""
-        group = self._groups.get(name)
-        members = {} if group is None else group.members
-        waiting = (pod for pod, member in members.items() if member is not Member.BOUND)
+        members = self._members(name).items()
+        waiting = (pod for pod, member in members if member is not Member.BOUND)
         first = min(waiting, default=None)
         return None if first is None else _key(first)
 
     def bound_members(self, name: Name) -> list[Key]:
         """The members of the group of that name that are bound."""
-        group = self._groups.get(name)
-        members = {} if group is None else group.members
-        return [_key(pod) for pod, member in members.items() if member is Member.BOUND]
+        members = self._members(name).items()
+        return [_key(pod) for pod, member in members if member is Member.BOUND]
 
     def wake(self) -> Iterator[Key]:
         """The waiting members of groups that may do now what they could not do at the last call,
@@ -263,6 +260,10 @@ class PodGroups:
             if phase != group.phase:
                 group.phase = phase
                 yield from self.waiting_members(name)
+
+    def _members(self, name: Name) -> Mapping[Name, Member]:
+        group = self._groups.get(name)
+        return {} if group is None else group.members
 
     def _view(self, name: Name) -> PodGroup:
         group = self._groups.get(name) or _Group()
@@ -295,10 +296,6 @@ def _member(pod: Object, *, has_claims: bool) -> Member | None:
     if pods.is_held_by_others(pod):
         return Member.HELD
     return Member.COMPLETE if has_claims else Member.INCOMPLETE
-
-
-def _name(pod: Object) -> Name:
-    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 
 def _key(name: Name) -> Key:

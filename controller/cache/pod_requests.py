@@ -84,8 +84,8 @@ def _add(total: _Amounts, listed: Mapping[str, str] | None) -> None:
 def _most(*several: _Amounts) -> _Amounts:
     """The greatest amount of each."""
     most: _Amounts = {}
-    for each in several:
-        for name, amount in each.items():
+    for amounts in several:
+        for name, amount in amounts.items():
             if amount > most.get(name, 0):
                 most[name] = amount
     return most

@@ -192,25 +192,6 @@ def lacks_allocation(verdict: str) -> bool:
     return _UNALLOCATED in verdict and _UNAVAILABLE not in verdict
 
 
-def spread_keys(pod: Pod) -> list[str]:
-    """Labels over whose values the pod's replicas must be spread."""
-    constraints = pod["spec"].get("topologySpreadConstraints") or ()
-    return [
-        constraint["topologyKey"]
-        for constraint in constraints
-        if constraint.get("whenUnsatisfiable") == "DoNotSchedule"
-    ]
-
-
-def affinity_keys(pod: Pod, kind: str) -> list[str]:
-    """Labels by whose values the pod must be with others, or apart from them: `kind` is podAffinity
-    or podAntiAffinity."""
-    terms = ((pod["spec"].get("affinity") or {}).get(kind) or {}).get(
-        "requiredDuringSchedulingIgnoredDuringExecution"
-    )
-    return [term["topologyKey"] for term in terms or ()]
-
-
 def is_aside(pod: Pod) -> bool:
     """Whether nothing is to be allocated for the pod: it ends, or others hold it back."""
     return is_done(pod) or is_deleting(pod) or is_held_by_others(pod)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from prometheus_client import Counter
 
 from controller.cache import pods
+from controller.cache.keys import full_name
 from dra_driver.asks.limits import Pod
 
 _FIRST, _LONGEST = 5.0, 60.0  # seconds
@@ -32,21 +33,21 @@ class _Refusal:
     over: bool = False
 
 
+@dataclass(slots=True)
 class AdmissionBackoff:
     """Safe for several threads. `counter` counts the pods. Each workload has its own pauses: the
     pods of one may be wrong, as with a size that no card has, and those of others are not."""
 
-    def __init__(self, counter: Counter, clock: Callable[[], float]) -> None:
-        self._counter = counter
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._refusals: dict[_Place, _Refusal] = {}
-        self._over = 0
+    counter: Counter
+    clock: Callable[[], float]
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _refusals: dict[_Place, _Refusal] = field(default_factory=dict)
+    _over: int = 0
 
     def count_expired(self) -> int:
         """The number of pauses that have ended so far. When it changes, nodes that were excluded
         may take pods again."""
-        now = self._clock()
+        now = self.clock()
         with self._lock:
             self._forget_old(now)
             for place, refusal in list(self._refusals.items()):
@@ -57,13 +58,13 @@ class AdmissionBackoff:
 
     def record_rejection(self, pod: Pod, node: str) -> None:
         """The node did not admit the pod. A pod without a workload is not made again."""
-        self._counter.inc()
+        self.counter.inc()
         workload = pods.workload(pod)
         if workload is None:
             return
-        metadata, now = pod["metadata"], self._clock()
+        now = self.clock()
         reason = (
-            f"it did not admit {metadata['namespace']}/{metadata['name']} of the same workload; "
+            f"it did not admit {full_name(pod)} of the same workload; "
             f"it is tried again within {_LONGEST:.0f} s"
         )
         with self._lock:
@@ -76,7 +77,7 @@ class AdmissionBackoff:
 
     def excluded(self, pod: Pod, nodes: Iterable[str]) -> Mapping[str, str]:
         """The nodes of `nodes` that the pod may not use now, with the reason."""
-        workload, now = pods.workload(pod), self._clock()
+        workload, now = pods.workload(pod), self.clock()
         if workload is None:
             return {}
         with self._lock:

@@ -167,7 +167,7 @@ class AnnotatedCluster:
         return {
             uid: bound_pod.name
             for uid, bound_pod in self._bound.items()
-            if not bound_pod.cards and bound_pod.mirrored is None
+            if not bound_pod.cards and not bound_pod.is_mirror
             if self._nodes[bound_pod.node].published is not None
         }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Final
 
 from controller.allocator.packing.policy import Policy
@@ -40,27 +40,19 @@ class _UncertainBind:
     is_repeated: bool = False
 
 
+@dataclass(slots=True)
 class Binder:
     """`cluster` is used under `lock`. Calls to `api` are made without it. `clock` is monotonic
     seconds, `now_ns` Unix time."""
 
-    def __init__(
-        self,
-        api: ObjectApi,
-        cluster: AnnotatedCluster,
-        lock: threading.Lock,
-        policy: Policy,
-        *,
-        clock: Callable[[], float],
-        now_ns: Callable[[], int],
-    ) -> None:
-        self._api = api
-        self._cluster = cluster
-        self._lock = lock
-        self._policy = policy
-        self._clock = clock
-        self._now_ns = now_ns
-        self._uncertain: dict[str, _UncertainBind] = {}
+    api: ObjectApi
+    cluster: AnnotatedCluster
+    lock: threading.Lock
+    policy: Policy
+    _: KW_ONLY
+    clock: Callable[[], float]
+    now_ns: Callable[[], int]
+    _uncertain: dict[str, _UncertainBind] = field(default_factory=dict)
 
     def bind(self, call: BindArgs) -> None:
         """Bind the pod, and annotate it with the cards that it gets.
@@ -69,13 +61,13 @@ class Binder:
         node may still be carried out, and KubeError where the API server did not bind the pod. A
         repeated call for a bound pod does nothing.
         """
-        pod = self._api.get(PODS, call.name, namespace=call.namespace)
+        pod = self.api.get(PODS, call.name, namespace=call.namespace)
         self._check(pod, call)
         if pods.node_name(pod) == call.node:
             return
         uncertain = self._assume(pod, call)
         try:
-            self._api.create(BINDINGS, _binding(call, uncertain.notes))
+            self.api.create(BINDINGS, _binding(call, uncertain.notes))
         except Unavailable:
             raise  # the pod may be bound nevertheless: see `resolve_uncertain`
         except TooManyRequests:
@@ -87,15 +79,15 @@ class Binder:
 
     def resolve_uncertain(self) -> None:
         """Read the pods whose bind is uncertain, and that no watch event has confirmed in time."""
-        with self._lock:
+        with self.lock:
             self._uncertain = {
                 uid: uncertain
                 for uid, uncertain in self._uncertain.items()
-                if self._cluster.is_assumed(uid)
+                if self.cluster.is_assumed(uid)
             }
             uncertain_binds = list(self._uncertain.values())
         for uncertain in uncertain_binds:
-            if uncertain.due <= self._clock():
+            if uncertain.due <= self.clock():
                 self._resolve(uncertain)
 
     def _check(self, pod: Object, call: BindArgs) -> None:
@@ -112,19 +104,19 @@ class Binder:
     def _assume(self, pod: Object, call: BindArgs) -> _UncertainBind:
         """Choose the pod's cards, the same ones as in an earlier call that may still be carried
         out. The notes are empty if the pod requests no GCU. Raises Refused."""
-        due = self._clock() + _UNCERTAIN
+        due = self.clock() + _UNCERTAIN
         request = parse_limits(pod)
         if request is None:
             return _UncertainBind(call, {}, due)
-        with self._lock:
-            earlier = self._uncertain.get(call.uid) if self._cluster.is_assumed(call.uid) else None
+        with self.lock:
+            earlier = self._uncertain.get(call.uid) if self.cluster.is_assumed(call.uid) else None
             if earlier is not None:
                 _check_same_node(earlier, call)
                 uncertain = replace(earlier, due=due, is_repeated=True)
             else:
-                bound_pod = place(self._cluster, self._policy, pod, request, call.node)
-                self._cluster.assume(bound_pod)
-                notes = describe(bound_pod, self._cluster.cards(call.node), self._now_ns())
+                bound_pod = place(self.cluster, self.policy, pod, request, call.node)
+                self.cluster.assume(bound_pod)
+                notes = describe(bound_pod, self.cluster.cards(call.node), self.now_ns())
                 uncertain = _UncertainBind(call, notes, due)
             self._uncertain[call.uid] = uncertain
         return uncertain
@@ -133,7 +125,7 @@ class Binder:
         """Read the pod, and count it as it is. If it cannot be read, it stays assumed."""
         call = uncertain.call
         try:
-            pod: Object | None = self._api.get(PODS, call.name, namespace=call.namespace)
+            pod: Object | None = self.api.get(PODS, call.name, namespace=call.namespace)
         except NotFound:
             pod = None
         except KubeError as error:
@@ -144,16 +136,16 @@ class Binder:
     def _count(self, uncertain: _UncertainBind, pod: Object | None) -> None:
         """Count the pod as it was read; None if it is gone."""
         uid = uncertain.call.uid
-        with self._lock:
+        with self.lock:
             if pod is None or uid_of(pod) != uid:
-                if self._cluster.is_assumed(uid):
-                    self._cluster.drop_pod(uid)
+                if self.cluster.is_assumed(uid):
+                    self.cluster.drop_pod(uid)
             elif pods.node_name(pod):
-                self._cluster.learn_pod(pod)
+                self.cluster.learn_pod(pod)
             elif self._uncertain.get(uid) is not uncertain:
                 return  # another call binds the pod
-            elif not uncertain.is_repeated or uncertain.due <= self._clock():
-                self._cluster.forget(uid)
+            elif not uncertain.is_repeated or uncertain.due <= self.clock():
+                self.cluster.forget(uid)
 
 
 def _check_same_node(earlier: _UncertainBind, call: BindArgs) -> None:

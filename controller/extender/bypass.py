@@ -12,7 +12,6 @@ from typing import Final
 
 from controller.extender.annotated_cluster import AnnotatedCluster
 from controller.own_pod import OwnPod
-from dra_driver.kube.events import EventType, Recorder
 
 logger = logging.getLogger(__name__)
 
@@ -27,12 +26,9 @@ class BypassReporter:
     """Each pod, and each verb that is called in a wrong way, is in one event about this
     controller's pod."""
 
-    def __init__(
-        self, cluster: AnnotatedCluster, lock: threading.Lock, recorder: Recorder, own_pod: OwnPod
-    ) -> None:
+    def __init__(self, cluster: AnnotatedCluster, lock: threading.Lock, own_pod: OwnPod) -> None:
         self._cluster = cluster
         self._lock = lock
-        self._recorder = recorder
         self._own_pod = own_pod
         self._reported: set[str] = set()
         self._misread: set[str] = set()
@@ -69,10 +65,4 @@ class BypassReporter:
 
     def _report(self, reason: str, note: str) -> None:
         logger.warning("%s", note)
-        self._recorder.record(
-            self._own_pod.reference(),
-            kind=EventType.WARNING,
-            reason=reason,
-            note=note,
-            action="WatchScheduler",
-        )
+        self._own_pod.report(reason, note, "WatchScheduler")

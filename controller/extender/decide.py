@@ -10,7 +10,7 @@ from typing import Final
 from controller.allocator.nodes.node_set import NodeSet
 from controller.allocator.packing.policy import Policy
 from controller.cache import pods
-from controller.cache.keys import uid_of
+from controller.cache.keys import full_name, uid_of
 from controller.extender.annotated_cluster import AnnotatedCluster
 from controller.extender.claim_for_limits import claims_of
 from controller.extender.limit_request import LimitRequest, parse_limits
@@ -113,12 +113,11 @@ def place(
             its = cluster.state().numbers.bit(node)
             reasons = _reasons(cluster, placer, asked, request, its)
             raise Refused(f"node {node}: {reasons[node]}")
-    metadata = pod["metadata"]
     given = [assignment.device.card for assignment in outcome.assignments[0]]
     cards = dict.fromkeys(PciAddress.parse(card[1]) for card in given if card is not None)
-    name = f"{metadata['namespace']}/{metadata['name']}"
     workload = pods.workload(pod)
-    return BoundPod(uid_of(pod), name, node, request, tuple(cards), workload=workload)
+    uid, name = uid_of(pod), full_name(pod)
+    return BoundPod(uid, name, node, request, tuple(cards), kubelet_uid=uid, workload=workload)
 
 
 def _asked(pod: Object) -> PodClaims | None:

@@ -20,9 +20,8 @@ from controller.extender.bypass import BypassReporter
 from controller.extender.decide import fits
 from controller.extender.gcushare.annotator import AssignmentAnnotator
 from controller.extender.leftover_gates import LeftoverGates
-from controller.extender.metrics import Metrics
 from controller.extender.retry_queue import RetryQueue
-from controller.extender.service import Service
+from controller.extender.service import Metrics, Service
 from controller.extender.watching import NodeHandler, PodHandler
 from controller.housekeeping import Housekeeping
 from controller.https.certificates import AUTHORITY, CLIENT, SERVER, CertificateFiles, Certificates
@@ -77,12 +76,11 @@ class Extender:
         *,
         identity: str,
         on_restored: Callable[[], None] = lambda: None,
-        clock: Callable[[], float] = time.monotonic,
-        now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         """`on_restored` is called when the process must restart: etcd was restored from a backup,
         and the caches are newer than what the server has."""
         self._restart = on_restored
+        clock, now_ns = time.monotonic, time.time_ns
         self._api = api
         self._fence = Fence()
         self._term = ""
@@ -99,8 +97,8 @@ class Extender:
             fenced_api, self._cluster, self._lock, self._policy, clock=clock, now_ns=now_ns
         )
         self._recorder = EventRecorder(api, controller=f"{DRIVER}/controller", instance=identity)
-        own_pod = OwnPod(api, namespace=settings.lease_namespace, name=identity)
-        self._bypass = BypassReporter(self._cluster, self._lock, self._recorder, own_pod)
+        own_pod = OwnPod(api, self._recorder, namespace=settings.lease_namespace, name=identity)
+        self._bypass = BypassReporter(self._cluster, self._lock, own_pod)
         self._metrics.bypassed.set_function(self._bypass.count)
         service = Service(
             self._cluster,
@@ -126,17 +124,15 @@ class Extender:
             certificates.ends,
             _CERTIFICATES,
             self._metrics.certificate_ends,
-            self._recorder,
             own_pod,
-            now=lambda: now_ns() / 1e9,
+            now=time.time,
         )
         self._housekeeping = Housekeeping(
             settings,
             api,
             self._fence,
-            self._recorder,
+            own_pod,
             registry,
-            identity=identity,
             serves_claims=False,
             clock=clock,
         )

@@ -7,7 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 from controller.allocator.allocated_devices import DeviceAllocation
 from controller.allocator.capacity import NANO
@@ -35,28 +35,14 @@ _MIRROR: Final = "kubernetes.io/config.mirror"
 _STATIC_UID: Final = re.compile(r"[0-9a-f]{32}")
 
 
-class StaticPod(NamedTuple):
-    """The static pod for which the API server has a mirror pod. `uid` is empty
-    where the mirror names no pod that a kubelet could run: anybody may create such a mirror."""
-
-    uid: str
-
-    @classmethod
-    def mirrored_by(cls, pod: Object) -> StaticPod | None:
-        """None if the pod is no mirror pod."""
-        text = (pod["metadata"].get("annotations") or {}).get(_MIRROR)
-        if text is None:
-            return None
-        return cls(str(text) if _STATIC_UID.fullmatch(str(text)) else "")
-
-
 @dataclass(frozen=True, slots=True)
 class BoundPod:
     """A pod that is bound to `node`, or is being bound to it. `name` is ``namespace/name``;
     `cards` are those that the extender chose, none where the pod was bound past it.
 
-    No kubelet runs a mirror pod: it runs the pod that is `mirrored`. `workload` is the UID of what
-    made the pod; None if somebody made it by hand.
+    `kubelet_uid` is the UID by which the kubelet, and so the agent, knows the pod; empty if none
+    does. No kubelet runs a pod that `is_mirror`: it runs the static pod. `workload` is the UID of
+    what made the pod; None if somebody made it by hand.
     """
 
     uid: str
@@ -64,13 +50,9 @@ class BoundPod:
     node: str
     request: LimitRequest
     cards: tuple[PciAddress, ...]
-    mirrored: StaticPod | None = None
+    kubelet_uid: str
+    is_mirror: bool = False
     workload: str | None = None
-
-    @property
-    def kubelet_uid(self) -> str:
-        """The UID by which the kubelet, and so the agent, knows the pod; empty if none does."""
-        return self.uid if self.mirrored is None else self.mirrored.uid
 
     @classmethod
     def parse(cls, pod: Object) -> BoundPod | None:
@@ -89,7 +71,8 @@ class BoundPod:
             node=pods.node_name(pod),
             request=request,
             cards=tuple(_addresses(text.split(","))) if text else (),
-            mirrored=StaticPod.mirrored_by(pod),
+            kubelet_uid=kubelet_uid(pod),
+            is_mirror=_mirrored(pod) is not None,
             workload=pods.workload(pod),
         )
 
@@ -107,7 +90,7 @@ def holds_on(
     }
     unknown = []
     for bound_pod in bound:
-        if bound_pod.mirrored is not None:
+        if bound_pod.is_mirror:
             continue  # the static pod's devices are reported; anyone can make a mirror pod of none
         its = reported[bound_pod.uid]
         rest = _rest(bound_pod, its, unowned)
@@ -207,9 +190,18 @@ def _hold(node: str, card: PciAddress, mode: Mode, amount: int) -> DeviceAllocat
 
 
 def kubelet_uid(pod: Object) -> str:
-    """The UID by which the kubelet knows the pod; empty if none does."""
-    mirrored = StaticPod.mirrored_by(pod)
-    return uid_of(pod) if mirrored is None else mirrored.uid
+    """The UID by which the kubelet knows the pod; empty if none does: anybody may create a mirror
+    pod that names no pod which a kubelet could run."""
+    mirrored = _mirrored(pod)
+    if mirrored is None:
+        return uid_of(pod)
+    return mirrored if _STATIC_UID.fullmatch(mirrored) else ""
+
+
+def _mirrored(pod: Object) -> str | None:
+    """What the mirror pod says of its static pod; None if it is no mirror pod."""
+    text = (pod["metadata"].get("annotations") or {}).get(_MIRROR)
+    return None if text is None else str(text)
 
 
 def _addresses(texts: Iterable[str]) -> Iterator[PciAddress]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection, Hashable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import islice
 from typing import Final
 
@@ -53,24 +53,18 @@ class _WaitingPod:
     seen: int = -1
 
 
+@dataclass(slots=True)
 class RetryQueue:
     """Safe for several threads. `fits` says whether a pod could go to any of these nodes now; None
     means all nodes."""
 
-    def __init__(
-        self,
-        api: ObjectApi,
-        *,
-        fits: Callable[[Object, Collection[str] | None], bool],
-        clock: Callable[[], float],
-        now_ns: Callable[[], int],
-    ) -> None:
-        self._api = api
-        self._fits = fits
-        self._clock = clock
-        self._now_ns = now_ns
-        self._lock = threading.Lock()
-        self._pods: dict[str, _WaitingPod] = {}
+    api: ObjectApi
+    _: KW_ONLY
+    fits: Callable[[Object, Collection[str] | None], bool]
+    clock: Callable[[], float]
+    now_ns: Callable[[], int]
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _pods: dict[str, _WaitingPod] = field(default_factory=dict)
 
     def __len__(self) -> int:
         with self._lock:
@@ -78,7 +72,7 @@ class RetryQueue:
 
     def add(self, pod: Object, nodes: Collection[str]) -> None:
         """None of `nodes` could take the pod."""
-        uid, now = uid_of(pod), self._clock()
+        uid, now = uid_of(pod), self.clock()
         places = tuple(nodes) if len(nodes) < _ENOUGH else None
         with self._lock:
             known = self._pods.get(uid)
@@ -102,7 +96,7 @@ class RetryQueue:
     def retry_due(self, version: int) -> None:
         """Have kube-scheduler retry the pods that would fit now, by priority and age. `version`
         changes whenever a pod may fit that did not before."""
-        now = self._clock()
+        now = self.clock()
         with self._lock:
             self._pods = {
                 uid: waiting
@@ -124,7 +118,7 @@ class RetryQueue:
         """Whether the pod would fit. `unfit` has the demands, with their nodes, that do not; the
         pod's is added if it does not either."""
         asked = waiting.demand, waiting.nodes
-        if asked not in unfit and self._fits(waiting.pod, waiting.nodes):
+        if asked not in unfit and self.fits(waiting.pod, waiting.nodes):
             return True
         unfit.add(asked)
         self._change(waiting, lambda known: replace(known, seen=version))
@@ -132,18 +126,18 @@ class RetryQueue:
 
     def _retry(self, waiting: _WaitingPod) -> None:
         metadata = waiting.pod["metadata"]
-        annotations = {ANNOTATION_RETRY: str(self._now_ns())}
+        annotations = {ANNOTATION_RETRY: str(self.now_ns())}
         # The UID makes the server refuse it for another pod of that name.
         patch = {"metadata": {"uid": metadata["uid"], "annotations": annotations}}
         try:
-            self._api.patch(PODS, metadata["name"], patch, namespace=metadata["namespace"])
+            self.api.patch(PODS, metadata["name"], patch, namespace=metadata["namespace"])
         except (NotFound, Conflict):
             self.drop(metadata["uid"])  # the pod was deleted, or is another one of that name
             return
         except GcuError as error:
             logger.info("pod %s/%s: %s", metadata["namespace"], metadata["name"], error)
         pause = min(_LONGEST, 2 * waiting.pause)
-        due = self._clock() + pause
+        due = self.clock() + pause
         self._change(waiting, lambda known: replace(known, due=due, pause=pause))
 
     def _change(self, waiting: _WaitingPod, change: Callable[[_WaitingPod], _WaitingPod]) -> None:

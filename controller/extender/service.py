@@ -8,13 +8,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Final
 
+from prometheus_client import CollectorRegistry
+
+from controller import metric_specs as specs
 from controller.allocator.packing.policy import Policy
 from controller.extender.admission_backoff import AdmissionBackoff
 from controller.extender.annotated_cluster import AnnotatedCluster
 from controller.extender.binder import Binder
 from controller.extender.bypass import BypassReporter
 from controller.extender.decide import filter_nodes, prioritize
-from controller.extender.metrics import Metrics
 from controller.extender.retry_queue import RetryQueue
 from controller.extender.wire import (
     parse_bind,
@@ -33,6 +35,18 @@ logger = logging.getLogger(__name__)
 
 # A pod's event about a failed call has the URL, and nothing else that names this driver.
 PREFIX: Final = f"/{DRIVER}"
+
+
+class Metrics:
+    """`certificate_ends` is Unix time by certificate: server, client, authority."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.seconds = specs.EXTENDER_CALL_SECONDS.register(registry)
+        self.calls = specs.EXTENDER_CALLS.register(registry)
+        self.refused_by_node = specs.EXTENDER_REFUSED_BY_NODE.register(registry)
+        self.waiting = specs.EXTENDER_WAITING_PODS.register(registry)
+        self.bypassed = specs.EXTENDER_BYPASSED_PODS.register(registry)
+        self.certificate_ends = specs.EXTENDER_CERTIFICATE_END.register(registry)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
@@ -13,6 +13,7 @@ from controller.filter.node_labels import NodeLabels, NodeLister
 from controller.filter.predictions import Prediction
 from dra_driver.model.claims.claim import Object
 from dra_driver.selector.allowance import Allowance
+from dra_driver.util.recent import Recent
 
 _LIMIT: Final = 256  # remembered constraints; pods of one workload have the same
 _FEW: Final = 16  # nodes that are examined one by one
@@ -72,7 +73,7 @@ class NodeFilter:
         self._numbers = numbers
         self._allowance = allowance
         self._versions = lister.nodes_version, numbers.epoch
-        self._filtered: OrderedDict[bytes, _AllowedNodes] = OrderedDict()
+        self._filtered: Recent[bytes, _AllowedNodes] = Recent(_LIMIT)
         self._labels = NodeLabels(lister, numbers)
         self._predictor = predictor
 
@@ -151,14 +152,7 @@ class NodeFilter:
 
     def _filter(self, pod: Object) -> _AllowedNodes:
         self._forget_outdated()
-        constraints = nodes.digest(nodes.demand(pod))
-        allowed = self._filtered.get(constraints)
-        if allowed is None:
-            allowed = self._filtered[constraints] = self._examine(pod)
-            if len(self._filtered) > _LIMIT:
-                self._filtered.popitem(last=False)
-        self._filtered.move_to_end(constraints)
-        return allowed
+        return self._filtered.of(nodes.digest(nodes.demand(pod)), lambda: self._examine(pod))
 
     def _examine(self, pod: Object) -> _AllowedNodes:
         feasible, reasons = list[str](), Counter[str]()

@@ -25,7 +25,7 @@ PLUGINS: Final = ("NodeResourcesFit", "NodePorts", "InterPodAffinity", "PodTopol
 """The names of the plugins that are considered, in kube-scheduler's order."""
 
 
-class Cluster(NodeLister, Protocol):
+class PredictionCluster(NodeLister, Protocol):
     """Nodes, and pods on nodes: the cache."""
 
     @property
@@ -51,7 +51,7 @@ class Predictions:
     """Pods count that are bound, nominated, or named, and those whose claims are allocated; never
     the one that looks for a node. `unconsidered` are names of plugins."""
 
-    def __init__(self, cluster: Cluster, *, unconsidered: Collection[str] = ()) -> None:
+    def __init__(self, cluster: PredictionCluster, *, unconsidered: Collection[str] = ()) -> None:
         labels = NodeLabels(cluster, cluster.state().numbers)
         plugins: tuple[FilterPlugin, ...] = (
             NodeResourcesFit(),

@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from controller.allocator.allocate import Allocation
 from controller.allocator.claim_request import ClaimRequest
 from controller.cache import pods
-from controller.cache.keys import uid_of
+from controller.cache.keys import full_name, uid_of
 from dra_driver.model.claims.claim import ClaimRef, Object, results
 from dra_driver.model.claims.usage_sets import (
     UsageSet,
@@ -39,7 +39,7 @@ def check_scheduler(pod: Object, served: Collection[str]) -> None:
     name = pods.scheduler_name(pod)
     if served and name not in served:
         raise Refused(
-            f"pod {_name(pod)} has schedulerName {name}, and GCUs are allocated only for pods "
+            f"pod {full_name(pod)} has schedulerName {name}, and GCUs are allocated only for pods "
             f"whose schedulerName is {' or '.join(sorted(served))}",
             remedy=f"create it again with such a name, or add {name} to controller.schedulerNames "
             "of the chart",
@@ -145,7 +145,7 @@ def _check(pod: Object, ours: Mapping[str, Object], modes: Mapping[Use, Sequence
         found = [mode for use in used for mode in modes.get(use, ())]
         if not may_be_together(found):
             raise Refused(
-                f"{_listed(sorted(using))} of pod {_name(pod)} would have {len(found)} GCU "
+                f"{_listed(sorted(using))} of pod {full_name(pod)} would have {len(found)} GCU "
                 "devices, and one is a DRS instance, and a container's variables can name one "
                 "instance only",
                 remedy="let each container use one DRS request, and no other GCU request beside it",
@@ -161,7 +161,7 @@ def _check_named_once(pod: Object, ours: Mapping[str, Object]) -> None:
     for name, claim in ours.items():
         if len(same := names[uid_of(claim)]) > 1:
             raise Refused(
-                f"pod {_name(pod)} names claim {ClaimRef.of(claim)} {len(same)} times in "
+                f"pod {full_name(pod)} names claim {ClaimRef.of(claim)} {len(same)} times in "
                 f"spec.resourceClaims ({', '.join(map(repr, same))}), and kube-scheduler cannot "
                 "reserve a claim twice for one pod",
                 remedy=f"create the pod again with {name!r} alone, and let all containers use that",
@@ -173,10 +173,6 @@ def _no_access(wanted: ClaimRequest, request: str, why: str) -> Refused:
         f"claim {wanted.ref}, request {request}: adminAccess is for whole cards, and {why}",
         remedy=f"request the DeviceClass {CLASS_WHOLE}, or drop adminAccess",
     )
-
-
-def _name(pod: Object) -> str:
-    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 
 def _requests(claim: Object) -> frozenset[str]:

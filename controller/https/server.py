@@ -7,6 +7,7 @@ import ssl
 import sys
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from http import HTTPStatus
 from typing import Final
 
@@ -47,24 +48,21 @@ class HttpsServer:
         """`name` is the thread's, and `purpose` says in an error what the port is for. `host` is
         an IP address, all without it."""
         self.port = port
-        self._name = name
-        self._purpose = purpose
-        self._host = host
         self._certificates = certificates
-        self._answers = answers
+        self._listen = partial(
+            _HttpsServer,
+            certificates=certificates,
+            answers=answers,
+            name=name,
+            purpose=purpose,
+            host=host,
+        )
         self._server: _HttpsServer | None = None
 
     def start(self) -> None:
         """Raises InvalidValue where the certificate cannot be read or the port is taken."""
         self._certificates.context()
-        self._server = _HttpsServer(
-            self.port,
-            self._certificates,
-            self._answers,
-            name=self._name,
-            purpose=self._purpose,
-            host=self._host,
-        )
+        self._server = self._listen(self.port)
         self.port = self._server.server_address[1]
         self._server.start()
 
@@ -79,26 +77,13 @@ class HttpsServer:
 
 class _HttpsServer(HttpServer):
     def __init__(
-        self,
-        port: int,
-        certificates: Certificates,
-        answers: Mapping[str, Answer],
-        *,
-        name: str,
-        purpose: str,
-        host: str,
+        self, port: int, certificates: Certificates, answers: Mapping[str, Answer], **names: str
     ) -> None:
+        """`names` are those of `HttpServer`. Opens the port."""
         self.certificates = certificates
         self.answers = answers
         self._logged_at = float("-inf")
-        super().__init__(
-            port,
-            _HttpsHandler,
-            name=name,
-            purpose=purpose,
-            limit=MOST_STRANGERS,
-            host=host,
-        )
+        super().__init__(port, _HttpsHandler, limit=MOST_STRANGERS, **names)
 
     def get_request(self) -> tuple[ssl.SSLSocket, object]:
         plain, address = super().get_request()

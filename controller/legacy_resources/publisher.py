@@ -12,9 +12,9 @@ from controller.legacy_resources.foreign_resources import ForeignResources
 from controller.own_pod import OwnPod
 from dra_driver.kube.api import Api, Change
 from dra_driver.kube.errors import KubeError
-from dra_driver.kube.events import EventType, Recorder
+from dra_driver.kube.events import EventType
 from dra_driver.kube.resources import SERVICE_ACCOUNTS
-from dra_driver.util.background import Background, Wait
+from dra_driver.util.background import Background
 from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
@@ -29,13 +29,12 @@ _RETRY: Final = 10.0  # seconds after a write that failed
 class DecisionPublisher(Background):
     """While this replica leads, keeps the ServiceAccount `name` of `namespace` as `rule` decides by
     the resources that nodes offer. Constructing it has no effect. `foreign` and `cache` are fed by
-    watches; `wait(seconds)` returns True when the publisher was stopped."""
+    watches."""
 
     def __init__(
         self,
         api: Api,
         fence: Fence,
-        recorder: Recorder,
         own_pod: OwnPod,
         *,
         namespace: str,
@@ -44,12 +43,10 @@ class DecisionPublisher(Background):
         cache: DecisionCache,
         rule: DecisionRule,
         clock: Clock,
-        wait: Wait | None = None,
     ) -> None:
-        super().__init__("limits-decision", wait=wait)
+        super().__init__("limits-decision")
         self._api = api
         self._fence = fence
-        self._recorder = recorder
         self._own_pod = own_pod
         self._namespace = namespace
         self._name = name
@@ -98,10 +95,7 @@ class DecisionPublisher(Background):
 
     def _report(self, decision: LimitsDecision) -> None:
         logger.info("%s", decision.note)
-        self._recorder.record(
-            self._own_pod.reference(),
-            kind=EventType.NORMAL if decision.translate else EventType.WARNING,
-            reason=TRANSLATED if decision.translate else LEFT,
-            note=decision.note,
-            action="DecideLimits",
+        reason, kind = (
+            (TRANSLATED, EventType.NORMAL) if decision.translate else (LEFT, EventType.WARNING)
         )
+        self._own_pod.report(reason, decision.note, "DecideLimits", kind)

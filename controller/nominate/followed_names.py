@@ -12,6 +12,13 @@ from controller.write.node_hint import NodeHint
 
 logger = logging.getLogger(__name__)
 
+NAMES_STOPPED: Final = "GcuNodeNamesStopped"
+NAMES_STOPPED_NOTE: Final = (
+    "kube-scheduler followed fewer than half of the last 200 names of nodes. From now on this "
+    "controller proposes nodes by preferred node affinity, which packs worse, until it restarts. "
+    "See which plugins of kube-scheduler filter those nodes: docs/user/which-allocator.md"
+)
+
 _WINDOW: Final = 200  # names
 
 

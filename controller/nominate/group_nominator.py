@@ -9,7 +9,7 @@ lose their names, and the others keep theirs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Final
 
 from controller.cache import pods
@@ -39,7 +39,7 @@ attempts in between, if it would say the same."""
 
 
 @dataclass(slots=True)
-class _Search:
+class _BegunSearch:
     """A search that may go on in the next step, for the group as it was. So many pods were
     `unschedulable` when it began."""
 
@@ -49,60 +49,51 @@ class _Search:
     request: GroupRequest
 
 
+@dataclass(slots=True)
 class GroupNominator:
     """Names the nodes of all waiting members of a group, then lifts their gates. The first of them
-    by name stands for the group in the queue. One instance, one thread."""
+    by name stands for the group in the queue. `is_costly`: whether kube-scheduler should not try
+    such a pod again and again. One instance, one thread."""
 
-    def __init__(
-        self,
-        context: Context,
-        placer: Placer,
-        nodes: NodeFilter,
-        *,
-        line: GroupLine,
-        reader: GroupReader,
-        named: NamedPods,
-        lifted: LiftedPods,
-        is_costly: Callable[[PodClaims], bool],
-    ) -> None:
-        """`is_costly`: whether kube-scheduler should not try such a pod again and again."""
-        self._context = context
-        self._placer = placer
-        self._nodes = nodes
-        self._line = line
-        self._reader = reader
-        self._named = named
-        self._lifted = lifted
-        self._is_costly = is_costly
-        self._group_of: dict[Key, Name] = {}
-        self._searches: dict[Name, _Search] = {}
-        self._namings: dict[Name, GroupNaming] = {}
-        self._again_until: dict[Name, float] = {}  # groups whose names were written again
+    context: Context
+    placer: Placer
+    nodes: NodeFilter
+    _: KW_ONLY
+    line: GroupLine
+    reader: GroupReader
+    named: NamedPods
+    lifted: LiftedPods
+    is_costly: Callable[[PodClaims], bool]
+    _group_of: dict[Key, Name] = field(default_factory=dict)
+    _searches: dict[Name, _BegunSearch] = field(default_factory=dict)
+    _namings: dict[Name, GroupNaming] = field(default_factory=dict)
+    # Groups whose names were written again.
+    _again_until: dict[Name, float] = field(default_factory=dict)
 
     def reconcile(self, pod: Object, group: PodGroup) -> None:
         """Do what is to be done for the group of the pod, which waits."""
-        key, queue, now = pods.key_of(pod), self._context.queue, self._context.clock()
+        key, queue, now = pods.key_of(pod), self.context.queue, self.context.clock()
         self._group_of[key] = group.name
         if (begun := self._namings.get(group.name)) is not None:
             begun.failed.discard(key)
             self._go_on(begun)
             return
-        first = self._context.cache.groups.first_waiting(group.name)
+        first = self.context.cache.groups.first_waiting(group.name)
         if first is None:
             return
         if key != first:
-            if not self._line.has(group.name, key):
+            if not self.line.has(group.name, key):
                 queue.add(first, now)
             return
         waiting = self._waiting(group)
         self._group_of |= dict.fromkeys(map(pods.key_of, waiting), group.name)
         self._end_judged(group, waiting)
         is_gated = any(map(pods.has_our_gate, waiting))
-        if any(map(self._context.dispatcher.in_flight, waiting)):
-            self._line.forget_members(group.name)  # each answer is a step for the first member
+        if any(map(self.context.dispatcher.in_flight, waiting)):
+            self.line.forget_members(group.name)  # each answer is a step for the first member
         elif lack := group.waits_for():
             self._take_back(waiting)
-            self._line.wait_for_pods(group, waiting, lack)
+            self.line.wait_for_pods(group, waiting, lack)
         elif is_gated or (self._is_refused(waiting) and not group.is_preempting):
             self._decide(group, waiting)
 
@@ -119,8 +110,8 @@ class GroupNominator:
             return
         begun.to_name.pop(command.key, None)
         if answer.hint_refused is not None:
-            self._named.end(command.key)
-            self._named.forget(command.key)
+            self.named.end(command.key)
+            self.named.forget(command.key)
 
     def on_lifted(self, command: LiftGate, answer: Answer) -> bool:
         """Whether the command was for a group."""
@@ -147,18 +138,18 @@ class GroupNominator:
             begun.forget(key)
         elif begun is not None and begun.has(key):
             self._break_off(begun)
-        self._line.forget_members(name)
-        first = self._context.cache.groups.first_waiting(name)
+        self.line.forget_members(name)
+        first = self.context.cache.groups.first_waiting(name)
         if first is None:
-            self._line.end(name, is_bound=is_bound)
+            self.line.end(name, is_bound=is_bound)
             self._again_until.pop(name, None)
         elif not is_bound:  # kube-scheduler says of each of the others what becomes of it
-            self._context.queue.add(first, self._context.clock())
+            self.context.queue.add(first, self.context.clock())
 
     def _break_off(self, begun: GroupNaming) -> None:
         del self._namings[begun.group]
         for member in begun.nodes:
-            self._named.end(member)
+            self.named.end(member)
 
     def is_naming(self, key: Key) -> bool:
         """Whether the pod is being named with the others of its group."""
@@ -169,36 +160,34 @@ class GroupNominator:
         """Another replica leads."""
         for name in tuple(self._searches):
             self._drop_search(name)
-        self._line.clear()
+        self.line.clear()
         for known in (self._group_of, self._namings, self._again_until):
             known.clear()
 
     def _waiting(self, group: PodGroup) -> list[Object]:
-        members = map(
-            self._context.cache.get, self._context.cache.groups.waiting_members(group.name)
-        )
+        members = map(self.context.cache.get, self.context.cache.groups.waiting_members(group.name))
         return [pod for pod in members if pod is not None]
 
     def _is_pending(self, pod: Object) -> bool:
         """Whether kube-scheduler has still to try the pod with its name."""
-        return self._named.nominations.has(pod) and not pods.has_our_gate(pod)
+        return self.named.nominations.has(pod) and not pods.has_our_gate(pod)
 
     def _end_judged(self, group: PodGroup, waiting: Sequence[Object]) -> None:
         """An attempt has failed: what its members were expected to get may serve others. Names that
         were written again are judged by time."""
         until = self._again_until.get(group.name)
-        if until is not None and self._context.clock() < until:
+        if until is not None and self.context.clock() < until:
             return
         for pod in waiting:
             if is_judged(pod):
-                self._named.end(pods.key_of(pod))
+                self.named.end(pods.key_of(pod))
 
     def _is_refused(self, waiting: Sequence[Object]) -> bool:
         """Whether kube-scheduler has refused all members that it was to try."""
         return all(is_judged(pod) and not self._is_pending(pod) for pod in waiting)
 
     def _decide(self, group: PodGroup, waiting: Sequence[Object]) -> None:
-        self._line.begin_decision(group.name)
+        self.line.begin_decision(group.name)
         known = self._searches.pop(group.name, None)
         if known is not None and known.group != group:
             self._end_search(known)
@@ -215,7 +204,7 @@ class GroupNominator:
         outcome = found.search.outcome
         if not has_ended:
             self._searches[group.name] = found
-            self._context.queue.add(first, self._context.clock())
+            self.context.queue.add(first, self.context.clock())
             return
         self._wake_others(found)
         if isinstance(outcome, GroupPlaced):
@@ -223,15 +212,15 @@ class GroupNominator:
         elif isinstance(outcome, GroupUnplaced):
             self._keep_waiting(group, waiting, found.request, outcome)
 
-    def _begin(self, group: PodGroup, waiting: Sequence[Object]) -> _Search | None:
+    def _begin(self, group: PodGroup, waiting: Sequence[Object]) -> _BegunSearch | None:
         """None if the group waits for something, or needs no node."""
         pending = [pod for pod in waiting if self._is_pending(pod)]
         rest = [pod for pod in waiting if not self._is_pending(pod)]
         try:
-            excluded = self._line.reserved_against(waiting[0])
-            request = self._reader.read(group, rest, pending, excluded)
+            excluded = self.line.reserved_against(waiting[0])
+            request = self.reader.read(group, rest, pending, excluded)
         except MemberRefused as refused:
-            self._line.refuse(group, waiting, refused.pod, refused.error)
+            self.line.refuse(group, waiting, refused.pod, refused.error)
             return None
         if request is None:
             return None
@@ -239,49 +228,49 @@ class GroupNominator:
             if any(map(pods.has_our_gate, waiting)):
                 self._lift(group, waiting, {})
             return None
-        if not self._named.nominations.admit(pods.key_of(waiting[0])):
+        if not self.named.nominations.admit(pods.key_of(waiting[0])):
             return None
-        near = self._context.settings.group_labels
-        cache = self._context.cache
-        search = GroupSearch(request, cache, self._placer, self._nodes, near)
-        return _Search(group, search, self._context.queue.entries(_UNSCHEDULABLE), request)
+        near = self.context.settings.group_labels
+        cache = self.context.cache
+        search = GroupSearch(request, cache, self.placer, self.nodes, near)
+        return _BegunSearch(group, search, self.context.queue.entries(_UNSCHEDULABLE), request)
 
     def _name(self, group: PodGroup, waiting: Sequence[Object], found: GroupSearch) -> None:
         """All members that have a node get its name."""
         is_again = all(map(is_judged, waiting))
         nodes: dict[Key, str] = {}
-        for each in found.keep():
-            nodes[pods.key_of(each.pod)] = each.node
-            self._named.add(each.pod, each.node, each.claims)
-        now = self._context.clock()
+        for placement in found.keep():
+            nodes[pods.key_of(placement.pod)] = placement.node
+            self.named.add(placement.pod, placement.node, placement.claims)
+        now = self.context.clock()
         if is_again:
             if self._again_until.pop(group.name, None) is not None:
                 self._take_back(waiting)  # kube-scheduler lacks something else
                 for key in nodes:
-                    self._named.end(key)
-                self._line.wait(group, waiting, GroupReason.DEVICES)
+                    self.named.end(key)
+                self.line.wait(group, waiting, GroupReason.DEVICES)
                 return
             self._again_until[group.name] = now + _AGAIN_WITHIN
-            self._context.queue.add(pods.key_of(waiting[0]), now + _AGAIN_WITHIN)
+            self.context.queue.add(pods.key_of(waiting[0]), now + _AGAIN_WITHIN)
         self._lift(group, waiting, nodes)
 
     def _lift(self, group: PodGroup, waiting: Sequence[Object], nodes: dict[Key, str]) -> None:
         """Name these nodes, and then lift all gates."""
-        self._line.leave(group.name, waiting)
+        self.line.leave(group.name, waiting)
         for key in nodes:
-            self._lifted.remove(key)
-        begun = naming(group.name, nodes, list(waiting), self._named.followed.hint)
+            self.lifted.remove(key)
+        begun = naming(group.name, nodes, list(waiting), self.named.followed.hint)
         self._namings[group.name] = begun
         self._go_on(begun)
 
     def _go_on(self, begun: GroupNaming) -> None:
-        begun.go_on(self._context, self._named.followed.hint)
+        begun.go_on(self.context, self.named.followed.hint)
         if not begun.is_done:
             return
         del self._namings[begun.group]
-        first = self._context.cache.groups.first_waiting(begun.group)
+        first = self.context.cache.groups.first_waiting(begun.group)
         if first is not None:  # another member may have come meanwhile
-            self._context.queue.add(first, self._context.clock())
+            self.context.queue.add(first, self.context.clock())
 
     def _keep_waiting(
         self,
@@ -300,40 +289,40 @@ class GroupNominator:
         self._again_until.pop(group.name, None)
         if pending:
             for pod in pending:  # decided anew with the others, which hold them back
-                self._named.end(pods.key_of(pod))
-            self._context.queue.add(first, self._context.clock())
+                self.named.end(pods.key_of(pod))
+            self.context.queue.add(first, self.context.clock())
             return
         if 0 < len(gated) < len(waiting) and not group.quorum(group.counts[Member.BOUND]):
             self._lift(group, waiting, {})  # kube-scheduler would try none of the others
             return
         self._take_back(waiting)
         reason, lacking = GroupReason.DEVICES, unplaced.lacking
-        since = self._line.wait(group, waiting, reason, unplaced.reason, lacking)
-        self._line.reserve(waiting[0], since, request)
+        since = self.line.wait(group, waiting, reason, unplaced.reason, lacking)
+        self.line.reserve(waiting[0], since, request)
         if not gated:
-            self._lifted.add(first)
-        elif not self._is_costly(lacking) and self._lifted.admit(first):
+            self.lifted.add(first)
+        elif not self.is_costly(lacking) and self.lifted.admit(first):
             self._lift(group, waiting, {})
 
     def _take_back(self, waiting: Sequence[Object]) -> None:
         """The names of members that kube-scheduler is not about to try."""
         for pod in waiting:
             key = pods.key_of(pod)
-            self._named.end(key)
-            if pods.nominated_node(pod) and not self._context.dispatcher.in_flight(pod):
-                self._context.dispatcher.dispatch(ClearNomination(key=key, pod=pod))
+            self.named.end(key)
+            if pods.nominated_node(pod) and not self.context.dispatcher.in_flight(pod):
+                self.context.dispatcher.dispatch(ClearNomination(key=key, pod=pod))
 
     def _drop_search(self, name: Name) -> None:
         if (known := self._searches.pop(name, None)) is not None:
             self._end_search(known)
 
-    def _end_search(self, found: _Search) -> None:
+    def _end_search(self, found: _BegunSearch) -> None:
         found.search.undo()
         self._wake_others(found)
 
-    def _wake_others(self, found: _Search) -> None:
+    def _wake_others(self, found: _BegunSearch) -> None:
         """Pods that were decided between two steps of the search found members there, which count
         no longer."""
-        queue, numbers = self._context.queue, self._context.cache.state().numbers
+        queue, numbers = self.context.queue, self.context.cache.state().numbers
         if found.search.touched and queue.entries(_UNSCHEDULABLE) > found.unschedulable:
             queue.on_nodes_changed(tuple(numbers.names(found.search.touched)))

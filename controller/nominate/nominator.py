@@ -197,11 +197,6 @@ class Nominator:
         """The pod's volumes were read."""
         self._reader.on_volumes(command, answer)
 
-    def on_decision_stopped(self, key: Key, spent: AllowanceSpent, again_in: float) -> None:
-        """The decision goes on in so many seconds. The gate stays: the claim would cost
-        kube-scheduler as much."""
-        self._line.stop(key, spent, again_in)
-
     def remove_waiting(self, key: Key) -> None:
         """The pod waits for nothing of this controller, or is gone."""
         self._groups.forget(key)

@@ -33,7 +33,7 @@ from dra_driver.model.claims.packing import Packing
 from dra_driver.model.errors import InvalidValue, Refused
 
 
-class Cluster(Protocol):
+class PlacerCluster(Protocol):
     """Devices, and cards of pods, as they change: a cache."""
 
     def state(self) -> State: ...
@@ -59,7 +59,7 @@ class Placer:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: PlacerCluster,
         nodes: Nodes,
         policy: Policy,
         *,

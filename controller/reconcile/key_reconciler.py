@@ -7,7 +7,6 @@ from typing import Protocol
 from controller.cache.cache import Changed
 from controller.cache.keys import Key
 from controller.write.commands import WriteDone
-from dra_driver.selector.allowance import AllowanceSpent
 
 
 class KeyReconciler(Protocol):
@@ -23,9 +22,6 @@ class KeyReconciler(Protocol):
     def on_answer(self, done: WriteDone) -> None:
         """A command has ended, and the cache has what the server answered. Raises the command's
         error."""
-
-    def on_decision_stopped(self, key: Key, spent: AllowanceSpent, again_in: float) -> None:
-        """The decision about the pod goes on in so many seconds."""
 
     def remove_waiting(self, key: Key) -> None:
         """The pod waits for devices no longer: no node is reserved for it."""

@@ -22,7 +22,6 @@ from controller.write.commands import (
     WriteDone,
 )
 from dra_driver.model.claims.claim import Object, results
-from dra_driver.selector.allowance import AllowanceSpent
 
 _CHECK_AGAIN = 1.0  # seconds
 
@@ -71,11 +70,6 @@ class Observer:
         if answer.error is not None:
             raise answer.error
         self._context.queue.add(command.key, self._context.clock())
-
-    def on_decision_stopped(self, key: Key, spent: AllowanceSpent, again_in: float) -> None:
-        """As `KeyReconciler.on_decision_stopped`."""
-        if self._nominator is not None:
-            self._nominator.on_decision_stopped(key, spent, again_in)
 
     def remove_waiting(self, key: Key) -> None:
         """As `KeyReconciler.remove_waiting`."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 
 from controller.cache import pods
 from controller.cache.cache import Changed, ClusterCache
-from controller.cache.keys import Key, Subject
 from controller.reconcile.reporter import Reporter
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
-from dra_driver.model.claims.claim import Object, allocation, reserved_for, results
+from dra_driver.model.claims.claim import Object, allocation, results
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +43,9 @@ class PodStartRecorder:
             and allocation(old) is None
             and results(new)
         ):
-            for pod in self._users(new):
+            for pod in self.cache.reserving(new):  # kube-scheduler writes that with the allocation
                 if _are_allocated((self.cache.claims_of(pod) or {}).values()):
                     self.reporter.allocation_seconds.observe(pods.age(pod, self.now()))
-
-    def _users(self, claim: Object) -> Iterator[Object]:
-        """The pods that have reserved the claim: kube-scheduler writes that with the allocation."""
-        for user in reserved_for(claim):
-            key = Key(Subject.POD, claim["metadata"]["namespace"], user["name"])
-            pod = self.cache.present(key, user["uid"])
-            if pod is not None:
-                yield pod
 
 
 def _phase(pod: Object) -> str:

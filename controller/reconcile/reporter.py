@@ -16,7 +16,7 @@ from controller.allocator.state import State
 from controller.cache import pods
 from controller.cache.cache import ClusterCache
 from controller.cache.claims import foreign_devices, writers_of_allocation
-from controller.cache.keys import Key, Subject, uid_of
+from controller.cache.keys import Key, full_name
 from controller.filter.usage import differs
 from controller.queue.backoff import BackoffReason
 from controller.queue.scheduling_queue import PARTS, SchedulingQueue
@@ -73,7 +73,7 @@ class Reporter:
             f"the decision was stopped after {spent.limit}, {at}, so that other pods are served; "
             f"it goes on in {again_in:.1f} s. If this comes again and again, {remedy}"
         )
-        logger.info("pod %s: %s", _name(pod), note)
+        logger.info("pod %s: %s", full_name(pod), note)
         self.unsatisfied(pod, claims, note)
 
     def unsatisfied(self, pod: Object, claims: Iterable[Object], reason: Note) -> float:
@@ -86,7 +86,8 @@ class Reporter:
         if callable(reason):
             reason = cache(reason)
         if logger.isEnabledFor(logging.DEBUG):  # people read the event
-            logger.debug("pod %s waits: %s", _name(pod), reason() if callable(reason) else reason)
+            why = reason() if callable(reason) else reason
+            logger.debug("pod %s waits: %s", full_name(pod), why)
         about = (_typed(pod, PODS), *(_typed(each, RESOURCE_CLAIMS) for each in claims))
         return max(self._warn(regarding, _ALLOCATION_FAILED, reason) for regarding in about)
 
@@ -110,7 +111,7 @@ class Reporter:
             self._foreign_claims.discard(key)
         else:
             self._foreign_claims.add(key)
-            logger.warning("claim %s: %s", _name(claim), note)
+            logger.warning("claim %s: %s", full_name(claim), note)
             self._warn(_typed(claim, RESOURCE_CLAIMS), _ALLOCATED_BY_OTHER, note)
         self._foreign.set(len(self._foreign_claims))
 
@@ -125,7 +126,7 @@ class Reporter:
         else:
             self._conflicting_claims.add(key)
             note = f"{conflict}. Delete this claim and its pod"
-            logger.warning("claim %s: %s", _name(claim), note)
+            logger.warning("claim %s: %s", full_name(claim), note)
             self._warn(_typed(claim, RESOURCE_CLAIMS), _ALLOCATED_TWICE, note)
         self._conflicting.set(len(self._conflicting_claims))
         has_ended = len(self._conflicting_claims) < before
@@ -179,10 +180,6 @@ def _typed(obj: Object, resource: Resource) -> Object:
     return {"apiVersion": resource.api_version, "kind": resource.kind} | obj
 
 
-def _name(obj: Object) -> str:
-    return f"{obj['metadata'].get('namespace', '')}/{obj['metadata']['name']}"
-
-
 USAGE_DIFFERS: Final = "GcuUsageDiffers"
 LIMIT_NOT_SERVED: Final = "GcuLimitNotServed"
 CLAIM_TOO_OLD: Final = "GcuClaimTooOld"
@@ -221,21 +218,13 @@ def allocated_by_other(claim: Object, inventory: Inventory) -> str | None:
 
 def _usage_differs(pod: Object, ours: Mapping[str, Object], cache: ClusterCache) -> str | None:
     for claim in ours.values():
-        user = _first_user(claim, cache)
+        # The claim was prepared for the first bound pod that reserved it.
+        user = next((pod for pod in cache.reserving(claim) if pods.node_name(pod)), None)
         if user is not None:
             claims = cache.claims_of(user) or {}
             theirs = {name: each for name, each in claims.items() if results(each)}
             if note := differs(pod, ours, user, theirs):
                 return note
-    return None
-
-
-def _first_user(claim: Object, cache: ClusterCache) -> Object | None:
-    """The first bound pod that reserved the claim: the claim was prepared for it."""
-    for entry in reserved_for(claim):
-        user = cache.get(Key(Subject.POD, claim["metadata"]["namespace"], entry["name"]))
-        if user is not None and uid_of(user) == entry["uid"] and pods.node_name(user):
-            return user
     return None
 
 
@@ -258,10 +247,10 @@ def _claim_too_old(pod: Object, ours: Mapping[str, Object]) -> str | None:
     """A claim that nobody has reserved is released and allocated anew."""
     message = pods.failed_reservation(pod)
     for claim in ours.values():
-        if reserved_for(claim) and f"claim {_name(claim)}:" in message:
+        if reserved_for(claim) and f"claim {full_name(claim)}:" in message:
             return (
-                f"claim {_name(claim)} was allocated before Kubernetes 1.36, and kube-scheduler "
-                "cannot reserve it for one more pod. The pod starts when the pods that use the "
-                "claim have ended; or give the pod a claim of its own"
+                f"claim {full_name(claim)} was allocated before Kubernetes 1.36, and "
+                "kube-scheduler cannot reserve it for one more pod. The pod starts when the pods "
+                "that use the claim have ended; or give the pod a claim of its own"
             )
     return None

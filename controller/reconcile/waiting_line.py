@@ -64,7 +64,8 @@ class WaitingLine:
         self.report(pod, claims, reason)
 
     def stop(self, key: Key, spent: AllowanceSpent, again_in: float) -> None:
-        """The decision goes on in so many seconds; no event makes the pod active before."""
+        """The decision goes on in so many seconds; no event makes the pod active before. Its gate
+        stays: the claim would cost kube-scheduler as much."""
         context = self._context
         if (pod := context.cache.get(key)) is not None:
             context.queue.add_unschedulable(key, context.clock(), None)

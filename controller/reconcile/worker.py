@@ -22,6 +22,7 @@ from controller.reconcile.event_handlers import EventHandlers
 from controller.reconcile.faults import FaultIsolator
 from controller.reconcile.key_reconciler import KeyReconciler
 from controller.reconcile.pod_start import PodStartRecorder
+from controller.reconcile.waiting_line import WaitingLine
 from controller.write.commands import WriteDone
 from dra_driver.kube.api import Change
 from dra_driver.kube.errors import TooManyRequests
@@ -52,6 +53,7 @@ class Worker(Background):
         steps: StepLimiter,
         faults: FaultIsolator,
         pod_starts: PodStartRecorder,
+        line: WaitingLine,
         trials: TrialPlacer,
         draw: Callable[[], float],
     ) -> None:
@@ -69,6 +71,7 @@ class Worker(Background):
         self._steps = steps
         self._faults = faults
         self._pod_starts = pod_starts
+        self._line = line
         self._trials = trials
         self._listed: set[Resource] = set()
         self._term = ""  # the one in which the previous leader was fenced
@@ -233,7 +236,7 @@ class Worker(Background):
             except AllowanceSpent as spent:
                 seconds = self._back_off(key, BackoffReason.DECISION_STOPPED)
                 if key.subject is Subject.POD:
-                    self._reconciler.on_decision_stopped(key, spent, seconds)
+                    self._line.stop(key, spent, seconds)
             except NotLeader as error:
                 logger.info("%s is left to the leader: %s", key, error)
                 self._queue.add(key, self._clock())

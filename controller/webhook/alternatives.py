@@ -14,7 +14,7 @@ from controller.allocator.device import DeviceKind
 from controller.allocator.device_request import DeviceRequest
 from controller.allocator.nodes.signature import Fill, reads_own
 from controller.allocator.packing.policy import Policy
-from controller.allocator.packing.strategy import Key
+from controller.allocator.packing.strategy import SortKey
 from dra_driver.config.device_config import ISOLATION, ISOLATION_FIELD
 from dra_driver.model.claims.amounts import CAPACITY_OF_MODE
 from dra_driver.model.devices.card_kind import CardKind
@@ -88,7 +88,7 @@ class CardParts:
         """By memory and compute: the smallest part of each kind of card that covers both. Cards on
         which that is as much of one capacity are one alternative."""
         selected = self._selected(title, asked)
-        by_amount: defaultdict[tuple[str, int], list[tuple[Key, str]]] = defaultdict(list)
+        by_amount: defaultdict[tuple[str, int], list[tuple[SortKey, str]]] = defaultdict(list)
         strategy = self.policy.for_cards(asked)
         for kind in selected:
             fit = asked.capacity_fit(kind)

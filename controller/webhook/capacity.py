@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from controller.allocator.claim_request import ExactRequest, parse_exact
-from controller.allocator.ownership import names_driver
+from controller.allocator.ownership import forms, names_driver
 from controller.webhook.alternatives import Alternative, CardParts
 from dra_driver.model.claims.claim import ClaimRef, Object, ReadOnlyObject
 from dra_driver.model.errors import Refused
@@ -70,18 +70,15 @@ def by_parts(claim: Object, parts: CardParts) -> Choose:
 def as_stored(stored: Object) -> Choose:
     """For a claim that is `stored`: what was written when it was made, whatever is known now. The
     API server then sees no change where its author made none."""
-    requests = (stored["spec"].get("devices") or {}).get("requests") or ()
+    devices = stored["spec"].get("devices") or {}
 
     def choose(exact: ExactRequest, form: Form) -> Sequence[Alternative]:
         main, _, sub = exact.name.partition("/")
-        forms = [
-            each
-            for entry in requests
-            if exact.unwritten and entry["name"] == main
-            for each in (entry.get("exactly"), *(entry.get("firstAvailable") or ()))
-            if each
+        found = [
+            (full.partition("/")[2], _alternative(each, form))
+            for full, each in forms(devices)
+            if exact.unwritten and full.partition("/")[0] == main
         ]
-        found = [(each.get("name", ""), _alternative(each, form)) for each in forms]
         return [
             alternative
             for name, alternative in found

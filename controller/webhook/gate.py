@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
+from controller.allocator.ownership import forms
 from controller.cache.nodes import is_tied
 from controller.cache.pods import DEFAULT_SCHEDULER
 from controller.webhook.review import Operation
@@ -118,7 +119,5 @@ class NominationGate:
         on every node alike."""
         return any(
             form["deviceClassName"] in self._classes and not form.get("adminAccess")
-            for request in (spec.get("devices") or {}).get("requests") or ()
-            for form in (request.get("exactly"), *(request.get("firstAvailable") or ()))
-            if form
+            for _, form in forms(spec.get("devices") or {})
         )

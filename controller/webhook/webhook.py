@@ -24,6 +24,7 @@ from controller.webhook.counted_limits import CardKinds
 from controller.webhook.gate import NominationGate, set_gate
 from controller.webhook.limits import LimitRules
 from controller.webhook.service import WebhookService, with_dra, without_dra
+from dra_driver.config.loader import listed_names
 from dra_driver.kube.api import Api
 from dra_driver.kube.events import EventRecorder
 from dra_driver.model.errors import InvalidValue
@@ -54,26 +55,25 @@ class Webhook(Background):
         card_kinds: CardKinds | None = None,
         has_leader: Callable[[], bool] | None = None,
         published: PublishedKinds | None = None,
-        now: Callable[[], float] = time.time,
     ) -> None:
-        """`identity` is this pod's name; `now` is Unix time. Where there is no DRA, `card_kinds`
-        has what limits by memory and compute are translated by, and nothing else is served. Where
-        nodes are named, `has_leader` says whether somebody does so. Where kube-scheduler allocates,
-        `published` has the cards by which the amounts of claims are written."""
+        """`identity` is this pod's name. Where there is no DRA, `card_kinds` has what limits by
+        memory and compute are translated by, and nothing else is served. Where nodes are named,
+        `has_leader` says whether somebody does so. Where kube-scheduler allocates, `published` has
+        the cards by which the amounts of claims are written."""
         super().__init__("webhook-certificate")
         self._drain = settings.webhook_drain
         name, decided = settings.legacy_resources_config, DecisionCache()
         self._decision_watch = (
             reflector(api, settings.lease_namespace, name, decided) if name else None
         )
-        classes = [*DEVICE_CLASSES, *_names(settings.webhook_device_classes)]
+        classes = [*DEVICE_CLASSES, *listed_names(settings.webhook_device_classes)]
         mutations = (
             without_dra(card_kinds)
             if card_kinds is not None
             else with_dra(
                 classes,
                 LimitRules(
-                    frozenset(_names(settings.webhook_scheduler_names)),
+                    frozenset(listed_names(settings.webhook_scheduler_names)),
                     settings.webhook_scheduler_name,
                     settings.webhook_drop_node_selector,
                 ),
@@ -100,9 +100,8 @@ class Webhook(Background):
             certificates.ends,
             _CERTIFICATES,
             specs.WEBHOOK_CERTIFICATE_END.register(registry),
-            self._recorder,
-            OwnPod(api, namespace=settings.lease_namespace, name=identity),
-            now=now,
+            OwnPod(api, self._recorder, namespace=settings.lease_namespace, name=identity),
+            now=time.time,
         )
 
     @property
@@ -150,10 +149,6 @@ class Webhook(Background):
                 "the check of the webhook's certificate": self.is_alive(),
             }
         )
-
-
-def _names(text: str) -> list[str]:
-    return [each for each in (part.strip() for part in text.split(",")) if each]
 
 
 def _files(settings: ControllerSettings) -> CertificateFiles:

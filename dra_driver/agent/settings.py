@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from dra_driver.agent.lifecycle.serving_mode import ModeSetting
 from dra_driver.agent.slices.slices import SliceForm
-from dra_driver.config.loader import Settings
+from dra_driver.config.loader import Settings, listed_names
 from dra_driver.model.card import UNHEALTHY_VALUES
 from dra_driver.model.names import DRIVER
 from dra_driver.telemetry.log_settings import LogSettings
@@ -17,15 +17,11 @@ from dra_driver.util.paths import AbsolutePath
 
 
 def _reasons(text: str) -> str:
-    unknown = sorted({*_split(text)} - {*UNHEALTHY_VALUES})
+    unknown = sorted({*listed_names(text)} - {*UNHEALTHY_VALUES})
     if unknown:
         known = ", ".join(UNHEALTHY_VALUES)
         raise ValueError(f"{', '.join(unknown)} is no reason of a taint; they are {known}")
     return text
-
-
-def _split(text: str) -> frozenset[str]:
-    return frozenset(filter(None, (each.strip() for each in text.split(","))))
 
 
 # A DNS subdomain (k8s.io/apimachinery, NameIsDNSSubdomain); it goes into selectors and paths.
@@ -156,7 +152,7 @@ class AgentSettings(Settings, LogSettings):
     @property
     def evicting(self) -> frozenset[str]:
         """The reasons in `evict_on`."""
-        return _split(self.evict_on)
+        return frozenset(listed_names(self.evict_on))
 
     @property
     def state_directory(self) -> Path:

@@ -82,6 +82,11 @@ def load(
         raise InvalidValue(problems, remedy=f"see {prog} --help") from error
 
 
+def listed_names(text: str) -> tuple[str, ...]:
+    """The names in a comma-separated list, in order."""
+    return tuple(filter(None, map(str.strip, text.split(","))))
+
+
 def flag(name: str) -> str:
     """``node_name`` → ``--node-name``."""
     return "--" + name.replace("_", "-")

@@ -9,13 +9,15 @@ from typing import Final
 
 from controller.allocator.inventory import Inventory
 from controller.cache.claims import foreign_devices, writers_of_allocation
+from controller.cache.keys import full_name
 from controller.cache.pods import is_done, node_name
 from dra_driver.kube.resources import NODES, PODS
 from dra_driver.model.claims.claim import Object, claim_names, reserved_for, results
 from dra_driver.model.names import ALLOCATOR_SCHEDULER, ANNOTATION_ALLOCATOR, DRIVER, pool_name
-from kubectl_gcu.checks.finding import Check, Finding, named
+from kubectl_gcu.checks.finding import Check, Finding
 from kubectl_gcu.checks.installation import Installation
 from kubectl_gcu.cluster.pod_events import event_time
+from kubectl_gcu.words import first_of
 
 POD_GONE: Final = Check("pod-gone", "a claim is reserved for a pod that no longer exists")
 POD_ENDED: Final = Check(
@@ -55,7 +57,7 @@ def claims(found: Installation) -> Iterator[Finding]:
     for claim in found.state.claims:
         if not results(claim):
             continue
-        where = f"claim {named(claim)}"
+        where = f"claim {full_name(claim)}"
         gone = [
             each["name"]
             for each in reserved_for(claim)
@@ -125,11 +127,10 @@ def ended_users(found: Installation) -> Iterator[Finding]:
         names = sorted(ended.get((namespace, claim["metadata"]["name"]), ()))
         users = [user for each in reserved_for(claim) if (user := pods.get(each["uid"]))]
         if names and results(claim) and not all(map(is_done, users)):
-            more = f" and {len(names) - _MOST_NAMED} others" if len(names) > _MOST_NAMED else ""
             yield POD_ENDED.finding(
-                f"claim {named(claim)}",
-                f"pods use it, and {', '.join(names[:_MOST_NAMED])}{more}, ended, still names it: "
-                "kube-controller-manager writes it many times a second (kubernetes#141274)",
+                f"claim {full_name(claim)}",
+                f"pods use it, and {first_of(names, _MOST_NAMED, 'others')}, ended, still names "
+                "it: kube-controller-manager writes it many times a second (kubernetes#141274)",
                 f"Delete what has ended: kubectl delete pod --namespace {namespace} "
                 f"{' '.join(names[:_MOST_NAMED])}.",
             )
@@ -151,9 +152,9 @@ def unknown(found: Installation) -> Iterator[Finding]:
     for node, event in sorted(reported.items()):
         names = set(_NAMES.findall(str(event.get("note", ""))))
         shown = [
-            named(claim)
+            full_name(claim)
             for claim in found.state.claims
-            if named(claim) in names
+            if full_name(claim) in names
             and any(each.pool == pool_name(node) for each in results(claim))
             and any(
                 running.get(each["uid"], _NEVER) <= event_time(event)

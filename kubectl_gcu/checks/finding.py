@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -28,11 +27,3 @@ class Check:
 
     def finding(self, where: str, what: str, remedy: str) -> Finding:
         return Finding(self.name, where, what, remedy)
-
-
-def named(obj: Mapping[str, object]) -> str:
-    """``namespace/name`` of an object, or its name."""
-    metadata = obj["metadata"]
-    assert isinstance(metadata, Mapping)  # of every object
-    namespace = metadata.get("namespace")
-    return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])

@@ -8,13 +8,14 @@ from datetime import datetime
 from typing import Final
 
 from controller.cache import pods
+from controller.cache.keys import full_name
 from dra_driver.kube.resources import POD_GROUPS
-from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import SCHEDULING_GATE
-from kubectl_gcu.checks.finding import Check, Finding, named
+from kubectl_gcu.checks.finding import Check, Finding
 from kubectl_gcu.checks.installation import Installation
 from kubectl_gcu.checks.programs import has_leader
 from kubectl_gcu.cluster.pod_events import NOT_ALLOCATED
+from kubectl_gcu.words import first_of
 
 GATE_UNDECIDED: Final = Check(
     "gate-undecided",
@@ -68,14 +69,8 @@ def undecided(found: Installation, now: datetime) -> Iterator[Finding]:
         ]
     if late:
         yield GATE_UNDECIDED.finding(
-            _names(late),
+            f"pods {first_of(sorted(map(full_name, late)), _MOST_NAMED)}",
             f"the scheduling gate {SCHEDULING_GATE} holds them back, and {why}",
             "See the controllers' logs. To let kube-scheduler choose their nodes, lift the gate: "
             f"{LIFT_ALL}",
         )
-
-
-def _names(found: list[Object]) -> str:
-    names = sorted(map(named, found))
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return f"pods {', '.join(names[:_MOST_NAMED])}{more}"

@@ -7,11 +7,13 @@ from typing import Final
 
 from controller.cache import pods
 from controller.cache.card_access import direct_access
+from controller.cache.keys import full_name
 from dra_driver.asks.limits import COUNTED, limit_names
 from dra_driver.model.names import ANNOTATION_ASSIGNED
-from kubectl_gcu.checks.finding import Check, Finding, named
+from kubectl_gcu.checks.finding import Check, Finding
 from kubectl_gcu.checks.installation import Installation
 from kubectl_gcu.inventory.views import NodeView, ServedBy
+from kubectl_gcu.words import first_of
 
 CARDS_WITHOUT_CLAIM: Final = Check(
     "cards-without-claim",
@@ -37,7 +39,7 @@ def cards_without_claim(found: Installation, nodes: list[NodeView]) -> Iterator[
             continue
         if ways := direct_access(pod, classes):
             yield CARDS_WITHOUT_CLAIM.finding(
-                f"pod {named(pod)} on node {pods.node_name(pod)}",
+                f"pod {full_name(pod)} on node {pods.node_name(pod)}",
                 f"it has cards by {', '.join(ways)}, and no claim: others may have the same cards",
                 "Give it a claim. vendorRuntime.policy refuses such pods.",
             )
@@ -47,7 +49,7 @@ def extender_bypassed(found: Installation, nodes: list[NodeView]) -> Iterator[Fi
     """The extender writes which cards it chose when it binds a pod."""
     by_limits = {node.name for node in nodes if node.served_by is ServedBy.LIMITS}
     names = [
-        named(pod)
+        full_name(pod)
         for pod in found.state.pods
         if pods.node_name(pod) in by_limits
         and not pods.is_done(pod)
@@ -55,10 +57,9 @@ def extender_bypassed(found: Installation, nodes: list[NodeView]) -> Iterator[Fi
         and ANNOTATION_ASSIGNED not in (pod["metadata"].get("annotations") or {})
     ]
     if names:
-        more = f" and {len(names) - _MOST_NAMED} others" if len(names) > _MOST_NAMED else ""
         yield EXTENDER_BYPASSED.finding(
             "scheduler extender",
-            f"it did not place {', '.join(sorted(names)[:_MOST_NAMED])}{more}, so their node may "
+            f"it did not place {first_of(sorted(names), _MOST_NAMED, 'others')}, so their node may "
             "have refused, or may refuse, them or others",
             "Let the kube-scheduler of these pods call the extender: "
             "docs/user/scheduler-extender.md.",

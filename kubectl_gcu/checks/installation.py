@@ -19,7 +19,7 @@ from dra_driver.kube.resources import (
 from dra_driver.kube.scheduling_gate import has_gate
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import DRIVER
-from kubectl_gcu.cluster.driver_pods import CHART, driver_pods
+from kubectl_gcu.cluster.driver_pods import CHART, driver_pods, environment
 from kubectl_gcu.cluster.pod_events import NOT_ALLOCATED
 from kubectl_gcu.cluster.state import ClusterState, read_cluster
 from kubectl_gcu.scheduling.packing import is_for_scheduler
@@ -104,12 +104,8 @@ class Installation:
     @property
     def labels_nodes(self) -> bool:
         """Whether agents label their Nodes, by their environment."""
-        return any(
-            (each["name"], each.get("value")) == ("GCU_NODE_LABELS", "true")
-            for pod in self.pods("agent")
-            for container in pod["spec"]["containers"]
-            for each in container.get("env") or ()
-        )
+        agents = map(environment, self.pods("agent"))
+        return any(each.get("GCU_NODE_LABELS") == "true" for each in agents)
 
     def unready_nodes(self) -> frozenset[str]:
         """Nodes with agents, but without a ready one. What such agents write may be old, or

@@ -7,10 +7,11 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from controller.cache import pods
+from controller.cache.keys import full_name
 from dra_driver.asks.limits import limit_names
 from dra_driver.model.claims.claim import Object, reserved_for, results
 from dra_driver.model.names import DRIVER
-from kubectl_gcu.checks.finding import Check, Finding, named
+from kubectl_gcu.checks.finding import Check, Finding
 from kubectl_gcu.checks.installation import FAILED_PREPARE, Installation
 from kubectl_gcu.cluster.pod_events import event_time
 from kubectl_gcu.cluster.pod_status import scheduled_condition, waiting_containers
@@ -74,7 +75,7 @@ def starting_pods(found: Installation) -> Iterator[Finding]:
         if not node or pods.is_done(pod) or not (uid in users or limit_names(pod)):
             continue
         is_pending = (pod.get("status") or {}).get("phase") == "Pending"
-        where = f"pod {named(pod)} on node {node}"
+        where = f"pod {full_name(pod)} on node {node}"
         if is_pending and _OF_SOCKET in events.get(uid, ""):
             yield NOT_REGISTERED.finding(
                 where,
@@ -102,11 +103,11 @@ def not_prepared(found: Installation, now: datetime) -> Iterator[Finding]:
             continue
         held = [claim for claim in found.state.claims if _is_held_by(claim, pod)]
         # One that the driver refuses is named; others of the pod hold devices as well.
-        for claim in [each for each in held if f"claim {named(each)}," in note] or held:
+        for claim in [each for each in held if f"claim {full_name(each)}," in note] or held:
             yield NOT_PREPARED.finding(
-                f"claim {named(claim)}",
-                f"it holds its devices, and pod {named(pod)} on node {pods.node_name(pod)} does "
-                f"not start: {note.rstrip('.')}",
+                f"claim {full_name(claim)}",
+                f"it holds its devices, and pod {full_name(pod)} on node {pods.node_name(pod)} "
+                f"does not start: {note.rstrip('.')}",
                 "If the next tries fail, too, delete the pod, correct what the message names, and "
                 "create it again (docs/user/trouble.md#a-container-does-not-start).",
             )

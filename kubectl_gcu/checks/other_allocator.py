@@ -10,13 +10,14 @@ from controller.allocator.claim_request import parse_claim
 from controller.allocator.inventory import Inventory
 from controller.allocator.ownership import is_ours
 from controller.allocator.state import State
+from controller.cache.keys import full_name
 from dra_driver.kube.resources import DEVICE_CLASSES, RESOURCE_CLAIM_TEMPLATES
 from dra_driver.model.claims.claim import Object, allocation, made_for
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.names import ALLOCATOR_SCHEDULER, LABEL_MADE_FOR_LIMITS
 from dra_driver.selector.selector import Selectors
 from kubectl_gcu.checks import scheduler_policies
-from kubectl_gcu.checks.finding import Check, Finding, named
+from kubectl_gcu.checks.finding import Check, Finding
 from kubectl_gcu.checks.installation import Installation
 from kubectl_gcu.checks.scheduler_policies import Objection
 from kubectl_gcu.scheduling.packing import configured_ignored_fields
@@ -42,10 +43,10 @@ def refused(found: Installation, allocator: str) -> Iterator[Finding]:
     for template in found.objects.get(RESOURCE_CLAIM_TEMPLATES, ()):
         if LABEL_MADE_FOR_LIMITS not in (template["metadata"].get("labels") or {}):
             claim = {"metadata": template["metadata"], "spec": template["spec"]["spec"]}
-            yield from _findings(f"claim template {named(template)}", of_template(claim))
+            yield from _findings(f"claim template {full_name(template)}", of_template(claim))
     for claim in found.state.claims:
         if not (made_for(claim) and allocation(claim)):
-            yield from _findings(f"claim {named(claim)}", of_claim(claim))
+            yield from _findings(f"claim {full_name(claim)}", of_claim(claim))
 
 
 def _findings(where: str, objections: Iterator[Objection]) -> Iterator[Finding]:

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from controller.cache.keys import full_name
 from dra_driver.kube.resources import PODS
 from dra_driver.model.claims.claim import Object
-from kubectl_gcu.checks.finding import Check, Finding, named
+from kubectl_gcu.checks.finding import Check, Finding
 from kubectl_gcu.checks.installation import LEASE, Installation, is_ready
 from kubectl_gcu.cluster.pod_events import event_time
 from kubectl_gcu.cluster.pod_status import waiting_containers
@@ -128,7 +129,7 @@ def _is_unready(node: Object) -> bool:
 
 
 def _not_ready(pod: Object, found: Installation) -> Finding:
-    where, node = f"pod {named(pod)}", str(pod["spec"].get("nodeName") or "")
+    where, node = f"pod {full_name(pod)}", str(pod["spec"].get("nodeName") or "")
     if node:
         where += f" on node {node}"
     reasons = [each.reason for each in waiting_containers(pod) if each.reason]

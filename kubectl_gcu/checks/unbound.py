@@ -7,9 +7,11 @@ from datetime import datetime
 from typing import Final
 
 from controller.cache import pods
-from dra_driver.model.claims.claim import Object, allocation, claim_names
-from kubectl_gcu.checks.finding import Check, Finding, named
+from controller.cache.keys import full_name
+from dra_driver.model.claims.claim import Object, allocation
+from kubectl_gcu.checks.finding import Check, Finding
 from kubectl_gcu.checks.installation import Installation
+from kubectl_gcu.cluster.claims import claims_of
 from kubectl_gcu.cluster.pod_groups import progress
 from kubectl_gcu.scheduling.held import HeldDevices, held_devices
 from kubectl_gcu.scheduling.unbound import UnboundReason, why_unbound
@@ -20,20 +22,15 @@ HELD_UNBOUND: Final = Check(
 _LONG: Final = 60  # seconds; nearly all pods are bound within two
 _MOST_PODS: Final = 20
 
-_Claims = Mapping[tuple[str, str], Object]
-
 
 def unbound(found: Installation, now: datetime) -> Iterator[Finding]:
     """One finding a pod, those that have held devices for the longest time first. A pod is left out
     where no server has noted when its claims were allocated."""
-    claims = {
-        (str(each["metadata"]["namespace"]), str(each["metadata"]["name"])): each
-        for each in found.state.claims
-    }
+    claims = {full_name(each): each for each in found.state.claims}
     held = [
-        (holds.seconds, named(pod), pod, holds)
+        (holds.seconds, full_name(pod), pod, holds)
         for pod in found.state.pods
-        if (holds := held_devices(pod, _claims_of(pod, claims), now))
+        if (holds := held_devices(pod, filter(None, claims_of(pod, claims).values()), now))
         and (holds.seconds or 0) > _LONG
     ]
     held.sort(key=lambda each: (-(each[0] or 0), each[1]))
@@ -48,18 +45,13 @@ def unbound(found: Installation, now: datetime) -> Iterator[Finding]:
         )
 
 
-def _claims_of(pod: Object, claims: _Claims) -> list[Object]:
-    namespace = str(pod["metadata"]["namespace"])
-    its = (claims.get((namespace, name or "")) for name in claim_names(pod).values())
-    return [each for each in its if each is not None]
-
-
-def _why(found: Installation, pod: Object, claims: _Claims, binding: set[str]) -> UnboundReason:
-    namespace = str(pod["metadata"]["namespace"])
+def _why(
+    found: Installation, pod: Object, claims: Mapping[str, Object], binding: set[str]
+) -> UnboundReason:
     lacking = sorted(
         reference
-        for reference, name in claim_names(pod).items()
-        if allocation(claims.get((namespace, name or ""), {})) is None
+        for reference, claim in claims_of(pod, claims).items()
+        if allocation(claim or {}) is None
     )
     if lacking and not pods.is_held_by_others(pod):
         return UnboundReason("the allocator", f"its claim {lacking[0]} has no devices yet")
@@ -77,7 +69,7 @@ def _finding(pod: Object, holds: HeldDevices, reason: UnboundReason) -> Finding:
     remedy = f"{reason.remedy[:1].upper()}{reason.remedy[1:]}" or f"{explain} says what comes next"
     count = "1 device" if len(holds.devices) == 1 else f"{len(holds.devices)} devices"
     return HELD_UNBOUND.finding(
-        f"pod {named(pod)}",
+        f"pod {full_name(pod)}",
         f"it has held {count} of node {holds.node}{holds.time} and is not bound: {reason.why}",
         f"{remedy}.",
     )

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from controller.cache.keys import full_name
 from controller.cache.pods import is_done
 from dra_driver.kube.api import ServerVersion
 from dra_driver.kube.container_runtime import KUBELET_TAKES_CDI_NAMES, Cdi, cdi_of
@@ -14,8 +15,9 @@ from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.names import ANNOTATION_SCHEDULER_VERSION
 from dra_driver.version import VERSION
-from kubectl_gcu.checks.finding import Check, Finding, named
+from kubectl_gcu.checks.finding import Check, Finding
 from kubectl_gcu.checks.installation import Installation
+from kubectl_gcu.cluster.driver_pods import environment
 from kubectl_gcu.inventory.views import NodeView, ServedBy
 
 _VERSION: Final = r"v?([0-9]+\.[0-9]+\.[0-9]+)"
@@ -62,9 +64,8 @@ def versions(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:
     yield from _settings(found)
     by_claims = {node.name for node in nodes if node.served_by is ServedBy.CLAIMS}
     served = {node.name for node in nodes}
-    by_runtime = any(
-        ("GCU_INJECTION", "runtime") in _environment(pod) for pod in found.pods("agent")
-    )
+    agents = map(environment, found.pods("agent"))
+    by_runtime = any(each.get("GCU_INJECTION") == "runtime" for each in agents)
     for node in found.state.nodes:
         if node["metadata"]["name"] in served:
             yield from _node(node, by_claims, by_runtime=by_runtime)
@@ -76,28 +77,21 @@ def _settings(found: Installation) -> Iterator[Finding]:
     """What the chart has set for agents, and what the server does not do."""
     server = found.server
     version = (server.major, server.minor)
-    for environment in {tuple(_environment(pod)) for pod in found.pods("agent")}:
-        values = dict(environment)
-        if values.get("GCU_MODE") == "dra" and version < OLDEST:
+    agents = map(environment, found.pods("agent"))
+    for mode, form in {(each.get("GCU_MODE"), each.get("GCU_SLICE_FORM")) for each in agents}:
+        if mode == "dra" and version < OLDEST:
             yield SERVER_TOO_OLD.finding(
                 "API server",
                 f"it is {server}, which has no resource.k8s.io/v1, and the chart's mode is dra",
                 "Let mode be auto or device-plugin, and run helm upgrade.",
             )
-        is_dra = values.get("GCU_MODE") != "device-plugin" and version >= OLDEST
-        if is_dra and values.get("GCU_SLICE_FORM") == "visible" and version < OLDEST_VISIBLE:
+        is_dra = mode != "device-plugin" and version >= OLDEST
+        if is_dra and form == "visible" and version < OLDEST_VISIBLE:
             yield SERVER_TOO_OLD.finding(
                 "API server",
                 f"it is {server}, which drops device taints, and slices are to be visible",
                 "Let sliceForm be auto, and run helm upgrade.",
             )
-
-
-def _environment(pod: Object) -> Iterator[tuple[str, str]]:
-    for container in pod["spec"]["containers"]:
-        for variable in container.get("env") or ():
-            if variable["name"] in {"GCU_MODE", "GCU_SLICE_FORM", "GCU_INJECTION"}:
-                yield variable["name"], str(variable.get("value", ""))
 
 
 def _scheduler(found: Installation) -> Iterator[Finding]:
@@ -114,7 +108,7 @@ def _scheduler(found: Installation) -> Iterator[Finding]:
             image = _SCHEDULER_IMAGE.search(str(container.get("image", "")))
             if image and not is_done(pod) and image[1] != expected:
                 yield OTHER_SCHEDULER.finding(
-                    f"pod {named(pod)}",
+                    f"pod {full_name(pod)}",
                     f"it is kube-scheduler {image[1]}, and the driver was installed for {expected}",
                     "Run helm upgrade, with schedulerVersion if you set it. It refuses versions "
                     "that allocate a card twice: "

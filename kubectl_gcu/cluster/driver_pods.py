@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from controller.cache.pods import is_done
@@ -20,3 +20,12 @@ def driver_pods(pods: Iterable[Object], component: str) -> list[Object]:
         for pod in pods
         if wanted.items() <= (pod["metadata"].get("labels") or {}).items() and not is_done(pod)
     ]
+
+
+def environment(pod: Object) -> Mapping[str, str | None]:
+    """The variables of the pod's containers; None of one whose value is elsewhere."""
+    return {
+        variable["name"]: variable.get("value")
+        for container in pod["spec"]["containers"]
+        for variable in container.get("env") or ()
+    }

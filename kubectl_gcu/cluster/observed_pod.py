@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from controller.cache import pods
+from controller.cache.keys import full_name
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Forbidden, NotFound
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
@@ -33,7 +34,7 @@ class ObservedPod:
     @property
     def name(self) -> str:
         """``namespace/name``."""
-        return f"{self.pod['metadata']['namespace']}/{self.pod['metadata']['name']}"
+        return full_name(self.pod)
 
     @property
     def present(self) -> Mapping[str, Object]:

@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from controller.cache import pods
+from controller.cache.keys import full_name
 from controller.cache.pod_groups import Member, PodGroup, PodGroups
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Forbidden, NotFound
 from dra_driver.kube.resources import POD_GROUPS, POD_GROUPS_V1BETA1, PODS, RESOURCE_CLAIMS
-from dra_driver.model.claims.claim import Object, allocation, claim_names
+from dra_driver.model.claims.claim import Object, allocation
+from kubectl_gcu.cluster.claims import claims_of
 
 _VERSIONS: Final = (POD_GROUPS, POD_GROUPS_V1BETA1)
 
@@ -44,10 +46,8 @@ class PodGroupProgress:
         )
 
 
-def progress(
-    name: str, found: Sequence[Object], claims: Mapping[tuple[str, str], Object]
-) -> PodGroupProgress:
-    """`found` are pods, at least all of the group, and `claims` theirs, by namespace and name."""
+def progress(name: str, found: Sequence[Object], claims: Mapping[str, Object]) -> PodGroupProgress:
+    """`found` are pods, at least all of the group, and `claims` theirs, by ``namespace/name``."""
     members = [
         each
         for each in found
@@ -78,7 +78,7 @@ def read_group(api: Api, pod: Object) -> tuple[PodGroupProgress | None, str]:
             f"you may not list pods and resourceclaims in the namespace {namespace}: how many pods "
             f"of the PodGroup {name} there are is not shown"
         )
-    claims = {(namespace, str(claim["metadata"]["name"])): claim for claim in listed}
+    claims = {full_name(claim): claim for claim in listed}
     known = progress(name, members, claims)
     if groups is not None:
         known = as_controller(known, pod, groups, members, claims)
@@ -110,7 +110,7 @@ def as_controller(
     pod: Object,
     groups: Sequence[Object],
     members: Sequence[Object],
-    claims: Mapping[tuple[str, str], Object],
+    claims: Mapping[str, Object],
 ) -> PodGroupProgress:
     """With what the controller's own code says of the group."""
     view = PodGroups()
@@ -118,21 +118,13 @@ def as_controller(
     for group in groups:
         view.set_group(known.name, group)
     for member in members:
-        its = _claims_of(member, claims)
-        view.set_pod(_name(member), member, has_claims=all(claim is not None for claim in its))
+        view.set_pod(
+            full_name(member), member, has_claims=None not in claims_of(member, claims).values()
+        )
         if _is_served(member, claims):
             view.set_found(member, Member.SERVED)
     return replace(known, group=view.group_of(pod))
 
 
-def _is_served(pod: Object, claims: Mapping[tuple[str, str], Object]) -> bool:
-    return all(each is not None and allocation(each) for each in _claims_of(pod, claims))
-
-
-def _claims_of(pod: Object, claims: Mapping[tuple[str, str], Object]) -> list[Object | None]:
-    namespace = str(pod["metadata"]["namespace"])
-    return [claims.get((namespace, name or "")) for name in claim_names(pod).values()]
-
-
-def _name(pod: Object) -> str:
-    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+def _is_served(pod: Object, claims: Mapping[str, Object]) -> bool:
+    return all(allocation(each or {}) for each in claims_of(pod, claims).values())

@@ -12,6 +12,7 @@ from typing import Any, Final
 from controller.allocator.device import Device, DeviceKind
 from controller.allocator.inventory import Inventory
 from controller.allocator.taints import Taint, untolerated
+from controller.cache.keys import full_name
 from dra_driver.model.claims.amounts import CAPACITY_OF_MODE, requested_amount
 from dra_driver.model.claims.claim import Object, Result, claim_names, reserved_for, results
 from dra_driver.model.devices.device import parse_device_name
@@ -74,7 +75,7 @@ def node_of_pool(
     pool; `pods` are by their UIDs."""
     published = inventory.pools.get(pool)
     cards = _published(published.devices) if published else {}
-    for claim in sorted(claims, key=_name):  # as the API server lists them
+    for claim in sorted(claims, key=full_name):  # as the API server lists them
         for result in results(claim):
             if result.pool == pool:
                 _add_holder(cards, claim, result, pods)
@@ -83,10 +84,6 @@ def node_of_pool(
         ServedBy.CLAIMS,
         tuple(cards[address] for address in sorted(cards)),
     )
-
-
-def _name(claim: Object) -> str:
-    return f"{claim['metadata']['namespace']}/{claim['metadata']['name']}"
 
 
 def _published(devices: Iterable[Device]) -> _Cards:
@@ -155,7 +152,7 @@ def _add_holder(cards: _Cards, claim: Object, result: Result, pods: Mapping[str,
     holder = Holder(
         mode=mode,
         amount=_amount(mode, result),
-        claim=_name(claim),
+        claim=full_name(claim),
         pods=tuple(_users(claim, pods)),
         instance=_instance(data, result.request),
         admin=result.admin_access,

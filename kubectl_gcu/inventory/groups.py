@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from controller.cache import pods
+from controller.cache.keys import full_name
 from controller.cache.pod_groups import min_count
 from dra_driver.asks.limits import limit_names
-from dra_driver.model.claims.claim import Object, allocation, claim_names, results
+from dra_driver.model.claims.claim import Object, allocation, results
+from kubectl_gcu.cluster.claims import claims_of
 from kubectl_gcu.cluster.state import ClusterState
 
 
@@ -41,8 +43,8 @@ class GroupView:
 def groups(state: ClusterState, node: str = "") -> Iterator[GroupView]:
     """By name; with a `node` those that have a pod there. A pod that has ended or is being deleted
     does not count."""
-    claims = {_name(each): each for each in state.claims}
-    needed = {_name(each): min_count(each) for each in state.groups}
+    claims = {full_name(each): each for each in state.claims}
+    needed = {full_name(each): min_count(each) for each in state.groups}
     members: defaultdict[str, list[Object]] = defaultdict(list)
     for pod in state.pods:
         name = pods.group_name(pod)
@@ -66,10 +68,5 @@ def _may_be_ours(pod: Object, claims: Mapping[str, Object]) -> bool:
     """A claim that has no devices yet may be for this driver."""
     if limit_names(pod) or pods.has_our_gate(pod):
         return True
-    its = [claims.get(_name(pod, name)) if name else None for name in claim_names(pod).values()]
+    its = claims_of(pod, claims).values()
     return any(claim is None or allocation(claim) is None or results(claim) for claim in its)
-
-
-def _name(obj: Object, name: str | None = None) -> str:
-    """``namespace/name`` of the object, or of another one beside it."""
-    return f"{obj['metadata']['namespace']}/{name or obj['metadata']['name']}"

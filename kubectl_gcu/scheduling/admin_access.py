@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
+from controller.allocator.ownership import forms
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import CLASS_ADMIN, CLASS_WHOLE
 
@@ -20,10 +21,5 @@ def needs_free_card(claims: Mapping[str, Object]) -> bool:
     return any(
         form.get("adminAccess") and form.get("deviceClassName") != CLASS_ADMIN
         for claim in claims.values()
-        for form in _forms(claim)
+        for _, form in forms(claim["spec"].get("devices") or {})
     )
-
-
-def _forms(claim: Object) -> Iterator[dict[str, Any]]:
-    for request in (claim["spec"].get("devices") or {}).get("requests") or ():
-        yield from filter(None, (request.get("exactly"), *(request.get("firstAvailable") or ())))

@@ -15,6 +15,7 @@ from controller.allocator.ownership import is_ours
 from controller.allocator.packing.policy import BINPACK, SchedulerPolicy
 from controller.allocator.state import State
 from controller.cache.cache import OTHER_SLICES, ClusterCache
+from controller.cache.keys import full_name
 from controller.cache.pod_groups import PodGroup
 from controller.filter.node_filter import NodeFilter
 from controller.filter.predictions import Predictions
@@ -80,7 +81,7 @@ class LiveAllocator:
         for resource in (DEVICE_TAINT_RULES, NAMESPACES):
             self._cache.replace(resource, objects.get(resource, ()))
         self._claims = {each["metadata"]["uid"]: each for each in objects[RESOURCE_CLAIMS]}
-        self._pods = {_key(each) for each in objects[PODS]}
+        self._pods = {full_name(each) for each in objects[PODS]}
         self.packing = configured_packing(objects[PODS])
         """The controller's, where a pod of it is among the objects."""
         packing = self.packing or BINPACK
@@ -156,11 +157,7 @@ class LiveAllocator:
                 tainted = tainted_cards(state, requests, nodes)
             return replace(verdict, remedy=remedy, tainted=tainted, needs_person=True)
         tried, untried = held[:_MOST_TRIED], len(held[_MOST_TRIED:])
-        helps = tuple(
-            f"{each['metadata']['namespace']}/{each['metadata']['name']}"
-            for each in tried
-            if self._would_fit(asked, without=[each])
-        )
+        helps = tuple(full_name(each) for each in tried if self._would_fit(asked, without=[each]))
         helps_pods = tuple(
             f"{namespace}/{name}"
             for (namespace, name), several in islice(users_of_several(tried), _MOST_TRIED)
@@ -216,10 +213,10 @@ class LiveAllocator:
         outcome = self._search(group, wanted, len(asked) - len(wanted)) if wanted else None
         if isinstance(outcome, GroupUnplaced):
             return outcome.reason
-        for each in () if outcome is None else outcome.placements:
-            for made in each.claims:
+        for placement in () if outcome is None else outcome.placements:
+            for made in placement.claims:
                 self._cache.forget(made)
-                self._allocate(made, each.pod)
+                self._allocate(made, placement.pod)
         return [
             [self._claims.get(claim["metadata"]["uid"], claim) for claim in claims.values()]
             for _, claims in members
@@ -248,7 +245,7 @@ class LiveAllocator:
     def _add_pod(self, pod: Object, claims: Mapping[str, Object]) -> None:
         """What spreads keeps apart from the cards of replicas, so the next ones need to see it. One
         that exists stays as it is."""
-        if _key(pod) in self._pods:
+        if full_name(pod) in self._pods:
             return
         made = [
             {"name": reference, "resourceClaimName": claim["metadata"]["name"]}
@@ -303,7 +300,3 @@ class LiveAllocator:
         finally:
             for claim in claims:
                 self._cache.apply(RESOURCE_CLAIMS, Change.ADDED, claim)
-
-
-def _key(obj: Object) -> tuple[str, str]:
-    return obj["metadata"]["namespace"], obj["metadata"]["name"]

@@ -14,6 +14,7 @@ from dra_driver.model.claims.claim import Object
 from kubectl_gcu.cluster.pod_events import NOT_ALLOCATED, events_about
 from kubectl_gcu.cluster.pod_groups import PodGroupProgress, read_group
 from kubectl_gcu.scheduling.unbound import incomplete_group
+from kubectl_gcu.words import labelled
 
 _SCHEDULED = "PodGroupInitiallyScheduled"
 
@@ -65,16 +66,14 @@ def explain_group(api: Api, namespace: str, name: str) -> GroupExplanation:
 
 def group_lines(explanation: GroupExplanation) -> Iterator[str]:
     """For people."""
-    yield f"podgroup {explanation.name}"
-    for label, text in (
-        ("next", explanation.who or "nobody has to do anything"),
-        ("why", explanation.why),
-        ("group", explanation.group),
-        ("gated", str(explanation.gated or "")),
-        ("named", ", ".join(explanation.named)),
-    ):
-        if text:
-            yield f"  {label + ':':<8}{text}"
+    said = {
+        "next": explanation.who or "nobody has to do anything",
+        "why": explanation.why,
+        "group": explanation.group,
+        "gated": str(explanation.gated or ""),
+        "named": ", ".join(explanation.named),
+    }
+    return labelled(f"podgroup {explanation.name}", ((k, text) for k, text in said.items() if text))
 
 
 def _read(api: Api, namespace: str, name: str) -> Object:

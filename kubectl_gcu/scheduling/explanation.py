@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,6 +11,7 @@ from kubectl_gcu.scheduling.held import HeldDevices
 from kubectl_gcu.scheduling.refusal import MAKE_ROOM
 from kubectl_gcu.scheduling.steps import Step
 from kubectl_gcu.scheduling.verdict import Verdict
+from kubectl_gcu.words import first_of, labelled
 
 _MOST_LINES: Final = 20
 
@@ -40,9 +41,7 @@ class Explanation:
 
 def lines(explanation: Explanation) -> Iterator[str]:
     """For people."""
-    yield f"pod {explanation.pod}"
-    for label, text in statements(explanation):
-        yield f"  {label + ':':<8}{text}"
+    return labelled(f"pod {explanation.pod}", statements(explanation))
 
 
 def statements(explanation: Explanation) -> Iterator[tuple[str, str]]:
@@ -66,7 +65,7 @@ def statements(explanation: Explanation) -> Iterator[tuple[str, str]]:
     if verdict is not None:
         yield from _of_verdict(verdict, refused=bool(explanation.refusal))
         if explanation.before:
-            before = _some(explanation.before)
+            before = first_of(explanation.before, _MOST_LINES)
             yield "before", f"these waiting pods are more urgent: {before}"
     if explanation.then:
         yield "then", explanation.then
@@ -101,7 +100,7 @@ def _of_verdict(verdict: Verdict, *, refused: bool) -> Iterator[tuple[str, str]]
         nodes[reason].append(node)
     if len(nodes) > 1:
         for reason, names in sorted(nodes.items())[:_MOST_LINES]:
-            yield "node", f"{_some(names)}: {reason}"
+            yield "node", f"{first_of(names, _MOST_LINES)}: {reason}"
     if len(verdict.tainted) > _MOST_LINES:
         yield "taint", f"of {len(verdict.tainted)} cards the first {_MOST_LINES} are:"
     yield from (("taint", each) for each in verdict.tainted[:_MOST_LINES])
@@ -111,12 +110,7 @@ def _of_verdict(verdict: Verdict, *, refused: bool) -> Iterator[tuple[str, str]]
 def _helps(verdict: Verdict) -> Iterator[tuple[str, str]]:
     for kind, names in (("claims", verdict.helps), ("pods", verdict.helps_pods)):
         if names:
-            yield "help", f"it fits when any one of these {kind} ends: {_some(names)}"
+            some = first_of(names, _MOST_LINES)
+            yield "help", f"it fits when any one of these {kind} ends: {some}"
     if verdict.remedy:
         yield "help", verdict.remedy
-
-
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_MOST_LINES])
-    rest = len(names) - _MOST_LINES
-    return f"{shown} and {rest} more" if rest > 0 else shown

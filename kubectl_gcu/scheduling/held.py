@@ -13,6 +13,7 @@ from dra_driver.model.claims.claim import Object, allocated_at, reserved_for, re
 from dra_driver.model.names import DRIVER
 from kubectl_gcu.cluster.pod_groups import PodGroupProgress
 from kubectl_gcu.scheduling.unbound import incomplete_group
+from kubectl_gcu.words import first_of
 
 _MOST_NAMED: Final = 4
 _MINUTE: Final = 60
@@ -49,11 +50,9 @@ class HeldDevices:
     seconds: int | None = None
 
     def __str__(self) -> str:
-        names = ", ".join(self.devices[:_MOST_NAMED])
-        rest = len(self.devices) - _MOST_NAMED
-        more = f" and {rest} more" if rest > 0 else ""
+        names = first_of(self.devices, _MOST_NAMED)
         since = f", since {self.since}" if self.since else ""
-        return f"{names}{more} of node {self.node}{self.time}{since}"
+        return f"{names} of node {self.node}{self.time}{since}"
 
     @property
     def time(self) -> str:

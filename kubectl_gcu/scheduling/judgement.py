@@ -10,10 +10,12 @@ from datetime import datetime
 from controller.allocator.ownership import requested_classes
 from controller.cache import pods
 from controller.cache.claims import allocated_by_us
+from controller.cache.keys import full_name
 from dra_driver.kube.resources import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS, Resource
-from dra_driver.model.claims.claim import Object, allocation, claim_names
+from dra_driver.model.claims.claim import Object, allocation
 from dra_driver.model.errors import InvalidValue, Refused
 from kubectl_gcu.checks.installation import is_ready
+from kubectl_gcu.cluster.claims import claims_of
 from kubectl_gcu.cluster.observed_pod import ObservedPod
 from kubectl_gcu.cluster.pod_events import event_time
 from kubectl_gcu.cluster.pod_status import is_untried, scheduled_condition
@@ -208,10 +210,7 @@ def _of_other_driver(step: Step, claims: Mapping[str, Object], classes: Sequence
 def _before(
     pod: Object, objects: Mapping[Resource, Sequence[Object]], allocator: LiveAllocator
 ) -> tuple[str, ...]:
-    claims = {
-        (each["metadata"]["namespace"], each["metadata"]["name"]): each
-        for each in objects[RESOURCE_CLAIMS]
-    }
+    claims = {full_name(each): each for each in objects[RESOURCE_CLAIMS]}
     waiting: list[tuple[Object, dict[str, Object]]] = []
     for other in sorted(objects[PODS], key=pods.urgency):
         if (
@@ -220,18 +219,10 @@ def _before(
             or pods.is_aside(other)
         ):
             continue
-        namespace = other["metadata"]["namespace"]
-        its = {
-            reference: claims[namespace, name]
-            for reference, name in claim_names(other).items()
-            if name and (namespace, name) in claims
-        }
+        its = {name: claim for name, claim in claims_of(other, claims).items() if claim is not None}
         if any(allocation(claim) is None and allocator.serves(claim) for claim in its.values()):
             waiting.append((other, its))
-    return tuple(
-        f"{each['metadata']['namespace']}/{each['metadata']['name']}"
-        for each in allocator.servable(waiting)
-    )
+    return tuple(map(full_name, allocator.servable(waiting)))
 
 
 def _joined(sentences: Iterable[str]) -> str:

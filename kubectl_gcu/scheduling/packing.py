@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from controller.allocator.claim_fields import field_names
 from controller.allocator.packing.policy import Policy
 from controller.cache import pods
+from dra_driver.config.loader import listed_names
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.claims.packing import Packing
 from dra_driver.model.names import ALLOCATOR_CONTROLLER, ALLOCATOR_SCHEDULER, DRIVER
-from kubectl_gcu.cluster.driver_pods import driver_pods
+from kubectl_gcu.cluster.driver_pods import driver_pods, environment
 
 _VARIABLES: Final = ("GCU_PACK_NODES", "GCU_PACK_CARDS")  # the chart's controller/deployment.yaml
 
@@ -29,7 +29,7 @@ def configured_packing(found: Iterable[Object]) -> Policy | None:
 def configured_ignored_fields(found: Iterable[Object]) -> frozenset[str]:
     """The fields of claims that the newest controller among the pods ignores; none where no
     controller is among them."""
-    return field_names(_environment(found).get("GCU_IGNORED_CLAIM_FIELDS") or "")
+    return _names(found, "GCU_IGNORED_CLAIM_FIELDS")
 
 
 def is_for_scheduler(found: Iterable[Object], slices: Iterable[Object]) -> bool:
@@ -62,8 +62,7 @@ def controllers(found: Iterable[Object]) -> list[Object]:
 
 
 def _names(found: Iterable[Object], variable: str) -> frozenset[str]:
-    listed = _environment(found).get(variable) or ""
-    return frozenset(filter(None, map(str.strip, listed.split(","))))
+    return frozenset(listed_names(_environment(found).get(variable) or ""))
 
 
 def _environment(found: Iterable[Object]) -> Mapping[str, str | None]:
@@ -72,11 +71,7 @@ def _environment(found: Iterable[Object]) -> Mapping[str, str | None]:
     if not known:
         return {}
     newest = max(known, key=lambda pod: str(pod["metadata"].get("creationTimestamp") or ""))
-    return {
-        each["name"]: each.get("value")
-        for container in newest["spec"]["containers"]
-        for each in container.get("env") or ()
-    }
+    return environment(newest)
 
 
 def packing_text(policy: Policy | None, *, for_scheduler: bool) -> str:

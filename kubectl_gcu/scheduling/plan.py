@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from controller.cache import pods
-from controller.cache.pod_groups import PodGroup
+from controller.cache.keys import full_name
+from controller.cache.pod_groups import PodGroup, PodGroups
 from controller.placer.outcome import Unplaced
 from controller.webhook.limits import NODE_LABEL
 from dra_driver.asks.claims import claim_of
@@ -25,7 +26,6 @@ from kubectl_gcu.inventory.by_claims import nodes_by_claims
 from kubectl_gcu.inventory.views import NodeView
 from kubectl_gcu.scheduling.decision import LiveAllocator
 from kubectl_gcu.scheduling.packing import packing_text
-from kubectl_gcu.scheduling.planned_group import PlannedGroups
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +68,14 @@ class Planner:
         self._template_of = template
         self._allocator = LiveAllocator(objects)
         self._pods = manifest.pods
-        self._groups = PlannedGroups(manifest.groups, manifest.pods)
-        self._templates = {_key(each): each for each in manifest.templates}
+        self._groups = _groups(manifest)
+        self._group_names = set(map(full_name, manifest.groups))
+        self._templates = {full_name(each): each for each in manifest.templates}
         # A claim that exists stays as it is.
-        self._new_claims = {_key(each): _claim(_key(each), each) for each in manifest.claims}
-        self._claims = {_key(each): each for each in objects[RESOURCE_CLAIMS]}
+        self._new_claims = {
+            full_name(each): _claim(full_name(each), each) for each in manifest.claims
+        }
+        self._claims = {full_name(each): each for each in objects[RESOURCE_CLAIMS]}
 
     def plan(self) -> list[PlannedPod]:
         """Raises InvalidValue for what is malformed."""
@@ -80,7 +83,7 @@ class Planner:
         members: dict[str, Iterator[PlannedPod]] = {}  # by group, those that are not returned yet
         for pod in self._pods:
             with malformed(pod):
-                group = self._groups.group_of(pod) if self._allocator.for_scheduler else None
+                group = self._group_of(pod)
                 if group is None:
                     planned.append(self._place(pod))
                     continue
@@ -99,6 +102,11 @@ class Planner:
         allocator = self._allocator
         return nodes_by_claims(allocator.inventory, allocator.claims(), self._objects[PODS])
 
+    def _group_of(self, pod: Object) -> PodGroup | None:
+        """None where each pod is placed by itself, and for a group that is not in the manifest."""
+        is_planned = pods.group_name(pod) in self._group_names
+        return self._groups.group_of(pod) if is_planned and self._allocator.for_scheduler else None
+
     def _place_group(self, group: PodGroup) -> list[PlannedPod]:
         """All its pods in their order, or as many as kube-scheduler binds together; or none."""
         members = [pod for pod in self._pods if pods.group_name(pod) == group.name]
@@ -110,14 +118,13 @@ class Planner:
         except (Refused, InvalidValue, NotFound) as error:
             made = str(error)
         if isinstance(made, str):
-            return [PlannedPod(_full_name(pod), reason=made) for pod in members]
+            return [PlannedPod(full_name(pod), reason=made) for pod in members]
         return [
-            self._planned(_full_name(pod), claims)
-            for pod, claims in zip(members, made, strict=True)
+            self._planned(full_name(pod), claims) for pod, claims in zip(members, made, strict=True)
         ]
 
     def _place(self, pod: Object) -> PlannedPod:
-        name = _full_name(pod)
+        name = full_name(pod)
         try:
             translated = _translated(pod)
             placed = self._allocator.place(translated, dict(self._claims_of(translated)))
@@ -129,7 +136,7 @@ class Planner:
 
     def _planned(self, name: str, placed: Sequence[Object]) -> PlannedPod:
         """With its claims as they would be; none of which is allocated if it finds no room."""
-        known = {_key(claim): claim for claim in placed}
+        known = {full_name(claim): claim for claim in placed}
         self._claims |= known
         given = [each for claim in known.values() for each in results(claim)]
         if not given and placed and any(allocation(each) is None for each in placed):
@@ -144,27 +151,40 @@ class Planner:
     def _claims_of(self, pod: Object) -> Iterator[tuple[str, Object]]:
         namespace = pod["metadata"]["namespace"]
         for reference in pod["spec"].get("resourceClaims") or ():
+            name = reference["name"]
             if template := reference.get("resourceClaimTemplateName"):
-                key = namespace, f"{pod['metadata']['name']}-{reference['name']}"
-                claim = _claim(key, self._template(namespace, template)["spec"])
-                yield reference["name"], self._allocator.admitted(claim)
+                made = self._template(namespace, template)["spec"]
+                yield name, self._allocator.admitted(_claim(f"{full_name(pod)}-{name}", made))
             else:
-                yield reference["name"], self._named(namespace, reference["resourceClaimName"])
+                yield name, self._named(f"{namespace}/{reference['resourceClaimName']}")
 
     def _template(self, namespace: str, name: str) -> Object:
         return (
-            self._templates.get((namespace, name))
+            self._templates.get(f"{namespace}/{name}")
             or template_for(namespace, name)
             or self._template_of(namespace, name)
         )
 
-    def _named(self, namespace: str, name: str) -> Object:
-        key = namespace, name
-        if key in self._claims:
-            return self._claims[key]
-        if key not in self._new_claims:
-            raise InvalidValue(f"there is no ResourceClaim {namespace}/{name}")
-        return self._allocator.admitted(self._new_claims[key])
+    def _named(self, name: str) -> Object:
+        if name in self._claims:
+            return self._claims[name]
+        if name not in self._new_claims:
+            raise InvalidValue(f"there is no ResourceClaim {name}")
+        return self._allocator.admitted(self._new_claims[name])
+
+
+def _groups(manifest: Manifest) -> PodGroups:
+    """The groups of the manifest with their pods, none of which runs, as the controller would
+    decide about them."""
+    groups = PodGroups()
+    groups.follow(is_served=True)
+    for group in manifest.groups:
+        name = full_name(group)
+        planned = group | {"metadata": {"uid": f"planned {name}"} | group["metadata"]}
+        groups.set_group(name, planned)
+    for pod in manifest.pods:
+        groups.set_pod(full_name(pod), pod, has_claims=True)
+    return groups
 
 
 def _translated(pod: Object) -> Object:
@@ -181,16 +201,8 @@ def _translated(pod: Object) -> Object:
     return pod | {"spec": spec}
 
 
-def _claim(key: tuple[str, str], made: Object) -> Object:
-    namespace, name = key
-    uid = f"planned {namespace}/{name}"
+def _claim(full: str, made: Object) -> Object:
+    namespace, _, name = full.partition("/")
+    uid = f"planned {full}"
     metadata = {"namespace": namespace, "name": name, "uid": uid, "resourceVersion": "1"}
     return {"metadata": metadata, "spec": made["spec"]}
-
-
-def _full_name(pod: Object) -> str:
-    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
-
-
-def _key(obj: Object) -> tuple[str, str]:
-    return obj["metadata"]["namespace"], obj["metadata"]["name"]

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from controller.allocator.ownership import forms, names_driver
 from controller.cache import pods
 from dra_driver.asks.limits import limit_names
-from dra_driver.model.claims.claim import Object, claim_names, results
+from dra_driver.model.claims.claim import Object, results
+from kubectl_gcu.cluster.claims import claims_of
 from kubectl_gcu.cluster.pod_groups import PodGroupProgress, as_controller, progress
 from kubectl_gcu.scheduling.asked import asked
 from kubectl_gcu.scheduling.explain import has_class_of_driver
@@ -41,11 +42,11 @@ class WaitingGroup:
 
 @dataclass(frozen=True, slots=True)
 class WaitingObjects:
-    """What decides which pods wait. `claims` are by namespace and name, `classes` by name, `groups`
-    by ``namespace/name``; None where the user may not read PodGroups, or there are none."""
+    """What decides which pods wait. `claims` and `groups` are by ``namespace/name``, `classes` by
+    name. `groups` is None where the user may not read PodGroups, or there are none."""
 
     pods: Collection[Object]
-    claims: Mapping[tuple[str, str], Object]
+    claims: Mapping[str, Object]
     classes: Mapping[str, Object]
     groups: Mapping[str, Object] | None
 
@@ -84,15 +85,6 @@ def _asks_us(pod: Object, found: WaitingObjects) -> bool:
 def _is_for_driver(claim: Object, classes: Mapping[str, Object]) -> bool:
     devices = claim["spec"].get("devices") or {}
     return bool(results(claim)) or any(names_driver(each, classes) for _, each in forms(devices))
-
-
-def claims_of(pod: Object, claims: Mapping[tuple[str, str], Object]) -> dict[str, Object | None]:
-    """The pod's claims by their names in the pod, None where there is no such claim."""
-    namespace = str(pod["metadata"]["namespace"])
-    return {
-        reference: claims.get((namespace, name)) if name else None
-        for reference, name in claim_names(pod).items()
-    }
 
 
 def _groups(shown: Iterable[Object], found: WaitingObjects) -> dict[str, PodGroupProgress]:

@@ -21,7 +21,7 @@ from kubectl_gcu.scheduling.explain import explain_pod
 from kubectl_gcu.scheduling.explanation import statements
 from kubectl_gcu.view.live_cluster import LiveCluster
 from kubectl_gcu.view.page import one_file
-from kubectl_gcu.view.publisher import Publisher
+from kubectl_gcu.view.publisher import PagePublisher
 from kubectl_gcu.view.server import PageServer
 
 _NOTICE: Final = 1.0  # seconds until the page says that the server is lost
@@ -34,7 +34,7 @@ def view(api: Api, options: Namespace, out: TextIO, stop: threading.Event) -> No
     the server does not answer, and InvalidValue for a port or a file that cannot be used."""
     hook = ChangeHook()
     cluster = LiveCluster(api, options.namespace, hook)
-    publisher = Publisher(cluster.snapshot)
+    publisher = PagePublisher(cluster.snapshot)
     hook.subscribe(publisher.on_change)
     if options.output:
         with _following(cluster):
@@ -70,7 +70,7 @@ def _following(cluster: LiveCluster) -> Iterator[None]:
         cluster.stop()
 
 
-def _watch_problems(cluster: LiveCluster, publisher: Publisher, stop: threading.Event) -> None:
+def _watch_problems(cluster: LiveCluster, publisher: PagePublisher, stop: threading.Event) -> None:
     """Publish also that nothing can be followed any more, which no object says."""
     known: tuple[bool, str] | None = None
     while not stop.wait(_NOTICE):

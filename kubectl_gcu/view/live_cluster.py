@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from functools import partial
 from typing import Any, Final, Protocol
 
+from controller.cache.keys import full_name, uid_of
 from controller.cache.pods import group_name
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import KubeError
@@ -26,15 +26,15 @@ from dra_driver.kube.resources import (
 )
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import DRIVER
-from dra_driver.util.background import Background, Wait
+from dra_driver.util.background import Background
 from dra_driver.util.hooks import OnChange
 from kubectl_gcu.cluster.state import unreadable
 from kubectl_gcu.cluster.to_decide import rules_unread
 from kubectl_gcu.scheduling.waiting import WaitingObjects, waiting
 from kubectl_gcu.view.live_inventory import LiveInventory, summary
 from kubectl_gcu.view.readable_watch import ReadableReflector, Unreadable
-from kubectl_gcu.view.snapshot import Snapshot
-from kubectl_gcu.view.store import OnObject, Store
+from kubectl_gcu.view.snapshot import PageSnapshot
+from kubectl_gcu.view.store import ObjectStore, OnObject
 
 _STOP_SECONDS: Final = 1.0
 _BEAT: Final = 5.0  # seconds; a connection that broke without a word is noticed after so long
@@ -46,19 +46,16 @@ _GROUPS: Final = (POD_GROUPS, POD_GROUPS_V1BETA1)
 class LiveCluster:
     """Objects arrive in the threads of reflectors; `snapshot` may be called from any thread."""
 
-    def __init__(
-        self, api: Api, namespace: str, on_change: OnChange, *, wait: Wait | None = None
-    ) -> None:
+    def __init__(self, api: Api, namespace: str, on_change: OnChange) -> None:
         """Asks the server for its version, and raises KubeError where it does not answer.
         `namespace` is read where the user may not read all. `on_change` is called after changes,
         and when the server is lost or answers again."""
         version = api.server_version()
         self._lock = threading.Lock()
         self._api, self._namespace, self._on_change = api, namespace, on_change
-        self._wait = wait
         self._inventory = LiveInventory()
         self._pods: dict[str, Object] = {}
-        self._claims: dict[tuple[str, str], Object] = {}
+        self._claims: dict[str, Object] = {}
         self._classes: dict[str, Object] = {}
         self._groups: dict[str, Object] = {}
         self._waiting: dict[str, Any] | None = None  # None: to be computed again
@@ -67,8 +64,10 @@ class LiveCluster:
         self._beside: list[ReadableReflector] = []
         # Asked for a kind that it does not know, a server first says who may not read it.
         if (version.major, version.minor) >= OLDEST:
-            rules = partial(_rules_unread, rules_unread(version))
-            self._of_inspect[DEVICE_TAINT_RULES] = reflect(_RULES, self._inventory.on_rule, rules)
+            no_rules = rules_unread(version)
+            self._of_inspect[DEVICE_TAINT_RULES] = reflect(
+                _RULES, self._inventory.on_rule, lambda _: no_rules
+            )
             self._of_inspect[RESOURCE_SLICES] = reflect(
                 (RESOURCE_SLICES,), self._inventory.on_slice, field_selector=_OF_DRIVER
             )
@@ -77,7 +76,7 @@ class LiveCluster:
             self._beside.append(reflect(_GROUPS, self._on_group, self._groups_unread))
         self._of_inspect[NODES] = reflect((NODES,), self._inventory.on_node)
         self._of_inspect[PODS] = reflect((PODS,), self._on_pod)
-        self._heartbeat = Heartbeat(api, self._on_beat, wait=wait)
+        self._heartbeat = Heartbeat(api, self._on_beat)
 
     def start(self) -> None:
         for each in (*self._reflectors(), self._heartbeat):
@@ -91,11 +90,11 @@ class LiveCluster:
         """Whether everything has been listed once, or refused."""
         return all(each.synced.is_set() for each in self._reflectors())
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> PageSnapshot:
         """The cluster as it is now; nothing of it before everything has been listed, as cards
         would look free."""
         if not self.is_synced():
-            return Snapshot({}, {"loading": True, "lost": self.problem()})
+            return PageSnapshot({}, {"loading": True, "lost": self.problem()})
         with self._lock:
             entries = self._inventory.entries()
             unreadable_nodes = self._inventory.unreadable()
@@ -103,7 +102,7 @@ class LiveCluster:
                 self._waiting = self._read_waiting()
             found = self._waiting
         missing = filter(None, (each.missing for each in self._of_inspect.values()))
-        return Snapshot(
+        return PageSnapshot(
             nodes={f"{each.view.served_by}/{each.view.name}": each.data for each in entries},
             sections={
                 **summary(entries, [*missing, *unreadable_nodes]),
@@ -130,7 +129,7 @@ class LiveCluster:
         *,
         field_selector: str = "",
     ) -> ReadableReflector:
-        store = Store(self._lock, on_object, self._on_change)
+        store = ObjectStore(self._lock, on_object, self._on_change)
         said = said or (lambda namespace: unreadable(versions[0], namespace=namespace))
         return ReadableReflector(
             self._api,
@@ -139,7 +138,6 @@ class LiveCluster:
             said,
             namespace=self._namespace,
             field_selector=field_selector,
-            wait=self._wait,
         )
 
     def _notices(self) -> Iterator[str]:
@@ -168,20 +166,20 @@ class LiveCluster:
     def _on_pod(self, old: Object | None, new: Object | None) -> None:
         self._inventory.on_pod(old, new)
         self._waiting = None
-        _put(self._pods, _uid, old, new)
+        _put(self._pods, uid_of, old, new)
 
     def _on_claim(self, old: Object | None, new: Object | None) -> None:
         self._inventory.on_claim(old, new)
         self._waiting = None
-        _put(self._claims, _key, old, new)
+        _put(self._claims, full_name, old, new)
 
     def _on_class(self, old: Object | None, new: Object | None) -> None:
         self._waiting = None
-        _put(self._classes, _name, old, new)
+        _put(self._classes, full_name, old, new)
 
     def _on_group(self, old: Object | None, new: Object | None) -> None:
         self._waiting = None
-        _put(self._groups, _full_name, old, new)
+        _put(self._groups, full_name, old, new)
 
     def _read_waiting(self) -> dict[str, Any]:
         is_grouped = self._groups or any(map(group_name, self._pods.values()))
@@ -207,8 +205,8 @@ class Heartbeat(Background):
     """Asks the server for its version now and then: a watch alone does not notice a connection
     that broke without a word, as when a laptop slept. `problem` is why it does not answer."""
 
-    def __init__(self, api: Api, on_beat: OnBeat, *, wait: Wait | None = None) -> None:
-        super().__init__("heartbeat", wait=wait)
+    def __init__(self, api: Api, on_beat: OnBeat) -> None:
+        super().__init__("heartbeat")
         self._api = api
         self._on_beat = on_beat
         self.problem = ""
@@ -230,10 +228,6 @@ class Heartbeat(Background):
             self._on_beat(is_back=was_lost)
 
 
-def _rules_unread(sentence: str, _namespace: str | None) -> str:
-    return sentence
-
-
 def _classes_unread(_namespace: str | None) -> str:
     return (
         "you may not list deviceclasses: pods that wait for GCUs by a class of somebody's own are "
@@ -241,24 +235,13 @@ def _classes_unread(_namespace: str | None) -> str:
     )
 
 
-def _put(objects: dict[Any, Object], key: Any, old: Object | None, new: Object | None) -> None:
+def _put(
+    objects: dict[str, Object],
+    key: Callable[[Object], str],
+    old: Object | None,
+    new: Object | None,
+) -> None:
     if old is not None:
         objects.pop(key(old), None)
     if new is not None:
         objects[key(new)] = new
-
-
-def _uid(obj: Object) -> str:
-    return str(obj["metadata"]["uid"])
-
-
-def _name(obj: Object) -> str:
-    return str(obj["metadata"]["name"])
-
-
-def _key(obj: Object) -> tuple[str, str]:
-    return str(obj["metadata"]["namespace"]), _name(obj)
-
-
-def _full_name(obj: Object) -> str:
-    return "/".join(_key(obj))

@@ -7,21 +7,21 @@ from collections.abc import Callable
 from typing import Final
 
 from dra_driver.util.debouncer import Debouncer
-from kubectl_gcu.view.snapshot import Snapshot
+from kubectl_gcu.view.snapshot import PageSnapshot
 
 _DELAY: Final = 0.1  # seconds; a pod's start is several changes within that
 _LONGEST: Final = 0.4  # seconds that a change waits for others
 
 
-class Publisher:
+class PagePublisher:
     """Takes a snapshot soon after something has changed. Thread-safe."""
 
-    def __init__(self, take: Callable[[], Snapshot]) -> None:
+    def __init__(self, take: Callable[[], PageSnapshot]) -> None:
         """`take` returns the snapshot of this moment."""
         self._take = take
         self._taking = threading.Lock()
         self._changed = threading.Condition()
-        self._newest: Snapshot | None = None
+        self._newest: PageSnapshot | None = None
         self._debouncer = Debouncer(self.publish, delay=_DELAY, longest=_LONGEST)
         self._is_stopped = False
 
@@ -44,7 +44,7 @@ class Publisher:
             self._is_stopped = True
             self._changed.notify_all()
 
-    def next(self, known: Snapshot | None, timeout: float) -> Snapshot | None:
+    def next(self, known: PageSnapshot | None, timeout: float) -> PageSnapshot | None:
         """A snapshot that is not `known`, as soon as there is one; None after `timeout` seconds, or
         when the publisher was stopped."""
         with self._changed:

@@ -14,7 +14,6 @@ from dra_driver.kube.resources import (
     DEVICE_TAINT_RULES_V1BETA2,
     Resource,
 )
-from dra_driver.util.background import Wait
 from dra_driver.util.backoff import Backoff
 
 LONGEST_PAUSE: Final = 3.0
@@ -38,7 +37,6 @@ class ReadableReflector(OptionalReflector):
         *,
         namespace: str,
         field_selector: str = "",
-        wait: Wait | None = None,
     ) -> None:
         older = {DEVICE_TAINT_RULES_V1BETA2: decoders()[DEVICE_TAINT_RULES_V1BETA2]}
         super().__init__(
@@ -49,7 +47,6 @@ class ReadableReflector(OptionalReflector):
             decoders=older,
             field_selector=field_selector,
             backoff=Backoff(longest=LONGEST_PAUSE),
-            wait=wait,
         )
         self._own_namespace = namespace
         self._is_namespaced = versions[0].namespaced

@@ -11,8 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 from dra_driver.telemetry.http_server import LONGEST_REQUEST, ConnectionHandler, HttpServer
 from kubectl_gcu.view import page
 from kubectl_gcu.view.access import Access
-from kubectl_gcu.view.publisher import Publisher
-from kubectl_gcu.view.snapshot import Snapshot, changes
+from kubectl_gcu.view.publisher import PagePublisher
+from kubectl_gcu.view.snapshot import PageSnapshot, changes
 
 HOST: Final = "127.0.0.1"
 _MOST_CONNECTIONS: Final = 32  # some windows of a browser
@@ -42,7 +42,7 @@ Explain = Callable[[str, str], dict[str, Any]]
 class PageServer(HttpServer):
     """Serves from `start` on; `address` is what a browser opens."""
 
-    def __init__(self, port: int, publisher: Publisher, explain: Explain) -> None:
+    def __init__(self, port: int, publisher: PagePublisher, explain: Explain) -> None:
         """Port 0 is any free port. Raises InvalidValue if the port cannot be opened."""
         super().__init__(
             port, _Handler, name="page", purpose="of the page", limit=_MOST_CONNECTIONS, host=HOST
@@ -127,7 +127,7 @@ class _Handler(ConnectionHandler):
                 known = newest
 
 
-def message(known: Snapshot | None, newest: Snapshot) -> bytes:
+def message(known: PageSnapshot | None, newest: PageSnapshot) -> bytes:
     """The event that tells a browser which has `known` of `newest`; empty if they do not differ."""
     name, data = (
         ("snapshot", newest.data()) if known is None else ("changes", changes(known, newest))

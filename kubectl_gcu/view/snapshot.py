@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class PageSnapshot:
     """`nodes` are by ``servedBy/name``, in order, each as `inspect -o json` has it; one that has
     not changed is the same object as before. `sections` are the other fields of `inspect -o json`,
     and those of the page alone: waiting pods, groups, notices, and why the server is lost."""
@@ -21,7 +21,7 @@ class Snapshot:
         return {"nodes": list(self.nodes.values()), **self.sections}
 
 
-def changes(before: Snapshot, after: Snapshot) -> dict[str, Any]:
+def changes(before: PageSnapshot, after: PageSnapshot) -> dict[str, Any]:
     """The nodes that are new or different, the keys of those that are gone, and the sections that
     are different; empty if nothing is."""
     found: dict[str, Any] = {

@@ -18,7 +18,7 @@ class OnObject(Protocol):
     def __call__(self, old: Object | None, new: Object | None) -> None: ...
 
 
-class Store:
+class ObjectStore:
     """A `WatchHandler`. Objects are by UID; `lock` is held while they change."""
 
     def __init__(self, lock: threading.Lock, on_object: OnObject, on_change: OnChange) -> None:

@@ -13,8 +13,7 @@ from controller.allocator.inventory import Inventory
 from controller.allocator.nodes.node_info import NodeInfo
 from controller.allocator.nodes.node_set import Levels, NodeNumbers, NodeSet
 from controller.allocator.nodes.signature import CardSignature, Signatures
-from controller.allocator.packing.registry import STRATEGIES
-from controller.allocator.packing.strategy import Strategy
+from controller.allocator.packing.strategy import STRATEGIES, Strategy
 
 _FEW: Final = 1024  # signatures; below that, unused ones stay
 _NONE: Final[Mapping[CardSignature, int]] = Counter()

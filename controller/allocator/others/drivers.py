@@ -27,11 +27,9 @@ class OtherFit(NamedTuple):
 class OtherDrivers:
     """`inventory` has what they publish, `allocated` what claims have of it."""
 
-    def __init__(
-        self, inventory: OtherInventory | None = None, allocated: OtherAllocations | None = None
-    ) -> None:
+    def __init__(self, inventory: OtherInventory | None = None) -> None:
         self.inventory = inventory or OtherInventory()
-        self.allocated = allocated or OtherAllocations()
+        self.allocated = OtherAllocations()
         self._changed_nodes = self.inventory.watch()
         self._changed_pools = self.allocated.watch()
 

@@ -8,8 +8,7 @@ from typing import ClassVar, Final
 
 from controller.allocator.claim_request import ClaimRequest
 from controller.allocator.device_request import DeviceRequest
-from controller.allocator.packing.registry import AS_PUBLISHED, STRATEGIES
-from controller.allocator.packing.strategy import Strategy
+from controller.allocator.packing.strategy import AS_PUBLISHED, STRATEGIES, Strategy
 from dra_driver.model.claims.packing import Packing
 
 

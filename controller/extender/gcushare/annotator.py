@@ -6,7 +6,7 @@ import logging
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 from controller.cache import pods
 from controller.cache.keys import uid_of
@@ -30,24 +30,21 @@ class _RetryState:
     due: float = 0.0
 
 
+@dataclass(slots=True)
 class AssignmentAnnotator:
     """Safe for several threads. `cards` gives the last report of a node's agent; `clock` is
     monotonic seconds."""
 
-    def __init__(
-        self,
-        api: ObjectApi,
-        cards: Callable[[str], Sequence[NodeCard]],
-        *,
-        clock: Callable[[], float],
-    ) -> None:
-        self._api = api
-        self._cards = cards
-        self._clock = clock
-        self._retries: dict[str, _RetryState] = {}  # by UID, of pods on nodes that have changed
-        self._lock = threading.Lock()
-        self._pods: dict[str, dict[str, Object]] = defaultdict(dict)  # by node, by UID
-        self._changed: set[str] = set()
+    api: ObjectApi
+    cards: Callable[[str], Sequence[NodeCard]]
+    _: KW_ONLY
+    clock: Callable[[], float]
+    # By UID, of pods on nodes that have changed.
+    _retries: dict[str, _RetryState] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    # By node, by UID.
+    _pods: dict[str, dict[str, Object]] = field(default_factory=lambda: defaultdict(dict))
+    _changed: set[str] = field(default_factory=set)
 
     def put(self, pod: Object) -> None:
         """A pod with GCU limits, in its current state."""
@@ -90,7 +87,7 @@ class AssignmentAnnotator:
 
     def _annotate(self, node: str, its: Sequence[Object]) -> bool:
         """Whether the annotations of all these pods are up to date."""
-        cards = self._cards(node)
+        cards = self.cards(node)
         done = True
         for pod in its:
             annotations = assigned(pod, cards)
@@ -103,12 +100,12 @@ class AssignmentAnnotator:
         """Whether the pod is patched. It is tried at most once in a pause."""
         uid = uid_of(pod)
         retry = self._retries.setdefault(uid, _RetryState())
-        if self._clock() < retry.due:
+        if self.clock() < retry.due:
             return False
         if self._write(pod, annotations):
             del self._retries[uid]
             return True
-        retry.due = self._clock() + retry.backoff.next()
+        retry.due = self.clock() + retry.backoff.next()
         return False
 
     def _write(self, pod: Object, annotations: Mapping[str, str]) -> bool:
@@ -117,7 +114,7 @@ class AssignmentAnnotator:
         # The UID makes the server refuse it for another pod of that name.
         patch = {"metadata": {"uid": metadata["uid"], "annotations": dict(annotations)}}
         try:
-            self._api.patch(PODS, metadata["name"], patch, namespace=metadata["namespace"])
+            self.api.patch(PODS, metadata["name"], patch, namespace=metadata["namespace"])
         except (NotFound, Conflict):
             return True  # the pod was deleted, or is another one of that name
         except GcuError as error:

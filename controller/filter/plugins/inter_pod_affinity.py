@@ -51,9 +51,9 @@ class InterPodAffinity:
         for each in domains:
             labelled &= ~self._labels.without(each.key)
         near = labelled
-        for each in domains:
-            emptied = (node for node, count in each.without(gone) if not count)
-            near &= each.nodes() & ~self._labels.set_of(emptied)
+        for with_pods in domains:
+            emptied = (node for node, count in with_pods.without(gone) if not count)
+            near &= with_pods.nodes() & ~self._labels.set_of(emptied)
         if _matches_itself(pod, terms, snapshot):
             near |= labelled & self._without_any(domains, gone)
         return nodes & ~near
@@ -61,9 +61,9 @@ class InterPodAffinity:
     def _without_any(self, domains: Sequence[Domains], gone: Mapping[str, int]) -> NodeSet:
         """All nodes, if no domain has any of the pods; else those on which the only ones end."""
         last = -1
-        for each in domains:
-            if total := each.total():
-                left = (node for node, _ in each.without(gone) if gone[node] == total)
+        for with_pods in domains:
+            if total := with_pods.total():
+                left = (node for node, _ in with_pods.without(gone) if gone[node] == total)
                 last &= self._labels.set_of(left)
         return last
 

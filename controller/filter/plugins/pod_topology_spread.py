@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,6 +13,7 @@ from controller.cache.pod_terms import SpreadConstraint, spread_constraints
 from controller.filter.node_labels import NodeLabels
 from controller.filter.plugins.domains import Domains, preempted
 from controller.filter.plugins.plugin import Snapshot, Unfit
+from dra_driver.util.recent import Recent
 
 _REMEMBERED: Final = 64  # constraints: pods of one workload have the same
 
@@ -32,18 +32,18 @@ class PodTopologySpread:
     def __init__(self, labels: NodeLabels) -> None:
         self._labels = labels
         self._version = labels.version
-        self._known: OrderedDict[object, _Eligible] = OrderedDict()
+        self._known: Recent[object, _Eligible] = Recent(_REMEMBERED)
 
     def unfit(self, pod: Mapping[str, Any], snapshot: Snapshot, nodes: NodeSet) -> list[Unfit]:
         constraints = spread_constraints(pod)
         found: list[Unfit] = []
-        for each in constraints:
-            key = each.topology_key
+        for constraint in constraints:
+            key = constraint.topology_key
             found += [
                 Unfit(f"without label {key}", nodes & self._labels.without(key)),
                 Unfit(
                     f"excluded by the pod's topology spread over {key}",
-                    nodes & self._too_full(pod, each, constraints, snapshot),
+                    nodes & self._too_full(pod, constraint, constraints, snapshot),
                 ),
             ]
         return [each for each in found if each.nodes]
@@ -103,13 +103,7 @@ class PodTopologySpread:
         keys = tuple(each.topology_key for each in constraints)
         policies = constraint.honors_affinity, constraint.honors_taints
         asked = constraint.topology_key, keys, policies, node_views.digest(node_views.demand(pod))
-        found = self._known.get(asked)
-        if found is None:
-            found = self._known[asked] = self._find_eligible(pod, constraint, keys)
-            if len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
-        self._known.move_to_end(asked)
-        return found
+        return self._known.of(asked, lambda: self._find_eligible(pod, constraint, keys))
 
     def _find_eligible(
         self, pod: Mapping[str, Any], constraint: SpreadConstraint, keys: Sequence[str]

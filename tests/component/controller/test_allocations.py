@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
-from dra_driver.model.claims.claim import allocation, reserved_for, results
-from dra_driver.model.names import FINALIZER
+from dra_driver.kube.resources import RESOURCE_CLAIMS, RESOURCE_SLICES
+from dra_driver.model.claims.claim import allocation, results
 from tests.component.controller.conftest import Start
 from tests.component.controller.stage import Stage
 from tests.control_plane.objects import node_of, resource_slices, whole
@@ -75,18 +74,6 @@ def test_claims_of_one_pod_come_together(stage: Stage, start_controller: Start) 
     assert {each.pool for each in held} == {f"gcu.enflame.com/{node}"}
 
 
-def test_the_finalizer_comes_before_the_allocation(stage: Stage, start_controller: Start) -> None:
-    stage.add_node([whole(0)])
-    start_controller()
-    stage.start("one")
-    stage.allocated("one")
-    *_, before, allocated = stage.writes_to("one")
-    assert allocation(before) is None
-    for each in (before, allocated):
-        assert FINALIZER in each["metadata"]["finalizers"]
-    assert not reserved_for(allocated)
-
-
 def test_a_claim_that_pods_share_draws_them_to_its_node(
     stage: Stage, start_controller: Start
 ) -> None:
@@ -144,12 +131,3 @@ def test_a_claim_that_is_deleted_while_allocated_frees_its_card(
     stage.end("first")
     assert "first" not in {each["metadata"]["name"] for each in stage.api.all(RESOURCE_CLAIMS)}
     stage.bind("second")
-
-
-def test_a_claim_of_a_pod_that_vanished_is_released(stage: Stage, start_controller: Start) -> None:
-    stage.add_node([whole(0)])
-    start_controller()
-    stage.start("one")
-    stage.allocated("one")
-    stage.api.delete(PODS, "one", namespace=stage.namespace)
-    stage.released("one")

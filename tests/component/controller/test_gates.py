@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dra_driver.kube.resources import PODS
 from dra_driver.model.names import SCHEDULING_GATE
 from tests.component.controller.conftest import Start
 from tests.component.controller.stage import Stage
@@ -13,16 +12,6 @@ GATES = [{"name": SCHEDULING_GATE}]
 
 def ungated(stage: Stage, name: str) -> None:
     stage.wait(lambda: not stage.gates(name), f"gate of {name} lifted")
-
-
-def test_a_gated_pod_needs_no_attempt_of_the_scheduler(
-    stage: Stage, start_controller: Start
-) -> None:
-    stage.add_node([whole(0)])
-    start_controller()
-    stage.start("user", schedulingGates=GATES)
-    ungated(stage, "user")
-    assert stage.is_allocated("user")
 
 
 def test_a_gated_pod_with_a_template(stage: Stage, start_controller: Start) -> None:
@@ -39,31 +28,6 @@ def test_a_gated_pod_with_a_template(stage: Stage, start_controller: Start) -> N
     stage.put_pod(pod | {"status": {"phase": "Pending", "resourceClaimStatuses": status}})
     ungated(stage, "user")
     assert stage.is_allocated("user-made-x")
-
-
-def test_the_controller_catches_up(stage: Stage, start_controller: Start) -> None:
-    """It was away when the pods came, one of which needs nothing of ours."""
-    stage.add_node([whole(0)])
-    stage.start("user", schedulingGates=GATES)
-    stage.add_pod("idle", schedulingGates=GATES)
-    start_controller()
-    for name in ("user", "idle"):
-        ungated(stage, name)
-
-
-def test_another_gate_holds_it_back(stage: Stage, start_controller: Start) -> None:
-    stage.add_node([whole(0)])
-    held = [*GATES, {"name": "example.com/quota"}]
-    start_controller()
-    stage.start("user", schedulingGates=held)
-    stage.start("other")
-    stage.bind("other")
-    assert not stage.is_allocated("user")
-    assert stage.gates("user") == [each["name"] for each in held]
-    stage.end("other")
-    stage.api.patch(PODS, "user", {"spec": {"schedulingGates": GATES}}, namespace=stage.namespace)
-    ungated(stage, "user")
-    assert stage.is_allocated("user")
 
 
 def test_a_gate_from_before_a_switch_of_the_allocator(

@@ -9,19 +9,8 @@ import pytest
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import allocation, reserved_for
 from tests.component.controller.conftest import Start
-from tests.component.controller.replica import PATIENCE
 from tests.component.controller.stage import Stage
 from tests.control_plane.objects import node_of, whole
-
-
-def test_a_reserved_claim_is_not_released(stage: Stage, start_controller: Start) -> None:
-    """Though kube-scheduler says that its pod fits nowhere."""
-    stage.add_node([whole(0)])
-    start_controller()
-    stage.start("one")
-    stage.reserve(stage.allocated("one"), "one")
-    stage.refuse("one")
-    stage.stays(lambda: stage.is_allocated("one"), 2 * PATIENCE, "reserved")
 
 
 def test_a_reservation_that_was_not_told_yet_is_not_lost(
@@ -38,16 +27,6 @@ def test_a_reservation_that_was_not_told_yet_is_not_lost(
         stage.wait(lambda: "409 Conflict" in caplog.text, "conflict")
     assert [each["name"] for each in reserved_for(stage.claim("one"))] == ["one"]
     assert stage.node_of("one")
-
-
-def test_it_is_quiet_before_it_is_allocated_again(stage: Stage, start_controller: Start) -> None:
-    for _ in range(2):  # the node that did not work out is not tried again at once anyway
-        stage.add_node([whole(0)])
-    start_controller(quiet_time=0.5)
-    stage.start("one")
-    stage.clear(stage.allocated("one"))
-    stage.stays(lambda: not stage.is_allocated("one"), 0.3, "quiet")
-    stage.allocated("one")
 
 
 def test_the_live_pod_says_where_it_is_allocated_again(
@@ -94,36 +73,6 @@ def test_a_claim_follows_a_pod_that_was_bound_apart_from_it(
     stage.reserve(stage.claim("user"), "user")
     stage.start("other")
     assert node_of(stage.allocated("other")) == first  # its card is free again
-
-
-def test_cards_of_a_pod_that_nobody_schedules_go_to_one_that_waits(
-    stage: Stage, start_controller: Start
-) -> None:
-    node = stage.add_node([whole(bus) for bus in range(4)])
-    start_controller()
-    stage.add_claim("cards", count=4)
-    stage.add_pod("nobody", "cards", schedulerName="batch-scheduler")
-    stage.allocated("cards")
-    stage.start("other")
-    assert stage.bind("other") == node
-    for name in ("nobody", "cards"):
-        stage.wait_for_event(
-            name, f"{stage.namespace}/other", reason="Warning GcuAllocationReleased"
-        )
-    stage.wait_for_event("nobody", "batch-scheduler")
-    assert not stage.is_allocated("cards")
-
-
-def test_what_is_being_bound_is_kept(stage: Stage, start_controller: Start) -> None:
-    """kube-scheduler has nominated the node, and takes its time."""
-    node = stage.add_node([whole(0)])
-    start_controller()
-    stage.start("first")
-    stage.allocated("first")
-    stage.set_status(PODS, "first", {"nominatedNodeName": node})
-    stage.start("second")
-    stage.wait_for_event("second", "held")
-    stage.stays(lambda: stage.is_allocated("first"), 3 * PATIENCE, "kept for the first")
 
 
 def test_a_node_that_is_lost_before_the_pod_is_bound(stage: Stage, start_controller: Start) -> None:

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from controller.settings import ControllerSettings
 from dra_driver.agent.settings import AgentSettings
-from dra_driver.config.loader import Settings, flag, load, variable
+from dra_driver.config.loader import Settings, flag, listed_names, load, variable
 from dra_driver.model.errors import InvalidValue
 
 
@@ -218,6 +218,11 @@ def test_help_tells_all_of_a_setting(capsys: pytest.CaptureFixture[str]) -> None
         "A flag wins over its environment variable, which wins over the file.",
     ):
         assert line in text
+
+
+def test_a_list_of_names() -> None:
+    assert listed_names(" a, b,,c ") == ("a", "b", "c")
+    assert listed_names("") == ()
 
 
 @pytest.mark.parametrize("model", [AgentSettings, ControllerSettings])

@@ -44,9 +44,15 @@ def silent() -> Iterator[Silent]:
     silent.freed.set()
 
 
-def test_it_stops_in_time_though_nothing_is_answered(silent: Silent) -> None:
+@pytest.fixture
+def controller(silent: Silent) -> Controller:
     settings = ControllerSettings(lease_namespace="default")
-    controller = Controller(settings, cast("Api", silent), CollectorRegistry(), identity="one")
+    return Controller(settings, cast("Api", silent), CollectorRegistry(), identity="one")
+
+
+def test_it_stops_in_time_though_nothing_is_answered(
+    silent: Silent, controller: Controller
+) -> None:
     assert controller.live() == "the worker ended"
     controller.start()
     assert silent.called.wait(60)
@@ -55,18 +61,14 @@ def test_it_stops_in_time_though_nothing_is_answered(silent: Silent) -> None:
     assert not silent.answered.is_set(), "its calls are still under way"
 
 
-def test_the_first_pod_does_not_wait_for_the_grammar_of_selectors(silent: Silent) -> None:
+def test_the_first_pod_does_not_wait_for_the_grammar_of_selectors(controller: Controller) -> None:
     source._parser.cache_clear()
-    settings = ControllerSettings(lease_namespace="default")
-    controller = Controller(settings, cast("Api", silent), CollectorRegistry(), identity="one")
     controller.start()
     controller.stop(within=0.5)
     assert source._parser.cache_info().currsize == 1
 
 
-def test_without_the_writer_of_events_it_is_not_alive(silent: Silent) -> None:
-    settings = ControllerSettings(lease_namespace="default")
-    controller = Controller(settings, cast("Api", silent), CollectorRegistry(), identity="one")
+def test_without_the_writer_of_events_it_is_not_alive(controller: Controller) -> None:
     controller.start()
     controller._recorder.stop(60)
     assert controller.live() == "the writer of events ended"
@@ -74,10 +76,8 @@ def test_without_the_writer_of_events_it_is_not_alive(silent: Silent) -> None:
 
 
 def test_with_a_step_that_does_not_end_it_is_not_alive(
-    silent: Silent, monkeypatch: pytest.MonkeyPatch
+    controller: Controller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = ControllerSettings(lease_namespace="default")
-    controller = Controller(settings, cast("Api", silent), CollectorRegistry(), identity="one")
     controller.start()
     monkeypatch.setattr(controller._worker, "step_seconds", lambda: 119.0)
     assert controller.live() is None
@@ -88,10 +88,8 @@ def test_with_a_step_that_does_not_end_it_is_not_alive(
 
 @pytest.mark.parametrize("answered", [True, False], ids=["written", "under way"])
 def test_the_lease_is_given_back_only_when_all_is_written(
-    silent: Silent, answered: bool, monkeypatch: pytest.MonkeyPatch
+    controller: Controller, answered: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = ControllerSettings(lease_namespace="default")
-    controller = Controller(settings, cast("Api", silent), CollectorRegistry(), identity="one")
     given_back: list[bool] = []
     monkeypatch.setattr(
         controller._elector, "stop", lambda _, *, give_back: given_back.append(give_back)

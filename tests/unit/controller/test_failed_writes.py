@@ -39,8 +39,7 @@ def test_what_another_allocator_wrote_first_is_no_allocation_of_ours() -> None:
 
 def test_a_refusing_server_is_called_ever_more_rarely() -> None:
     world = World()
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
+    world.ask("p", "c")
     world.api.write_errors = [Unavailable("no answer")] * 1000
     world.run_until_idle()
     for _ in range(600):
@@ -50,8 +49,7 @@ def test_a_refusing_server_is_called_ever_more_rarely() -> None:
 
 def test_a_server_that_asks_for_patience_gets_it() -> None:
     world = World()
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
+    world.ask("p", "c")
     world.api.write_errors = [TooManyRequests("later", retry_after=60.0)]
     assert world.run_until_idle() == ["c"]
     assert world.after(59.0) == []
@@ -61,8 +59,7 @@ def test_a_server_that_asks_for_patience_gets_it() -> None:
 def test_what_the_server_sends_and_nobody_understands_ends_no_thread() -> None:
     """Protobuf, say, where a proxy answers instead of the server."""
     world = World()
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
+    world.ask("p", "c")
     world.api.write_errors = [InvalidValue("the API server sent no protobuf")]
     assert world.run_until_idle() == ["c"]
     assert world.after(0.1) == ["c", "c status"]
@@ -88,8 +85,7 @@ def test_a_webhook_that_answers_with_conflicts_is_called_ever_more_rarely() -> N
 
 def test_nothing_is_planned_at_rest() -> None:
     world = World()
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
+    world.ask("p", "c")
     world.run_until_idle()
     bound = pod("p", "c", nodeName="a")
     world.put(PODS, bound)
@@ -140,8 +136,7 @@ def test_what_a_pod_may_not_be_given_goes_to_one_that_waits() -> None:
     world = World(pool("a", [device("whole", 0)]))
     world.pool.is_paused = True
     for name in "cd":
-        world.put(RESOURCE_CLAIMS, claim(name))
-        world.put(PODS, pod(f"of-{name}", name))
+        world.ask(f"of-{name}", name)
         world.run_until_idle()
     world.api.write_errors = [Forbidden("a policy says no", status=403)]
     world.api.before_error = lambda: world.remove(PODS, "of-c")

@@ -54,8 +54,7 @@ def bad_slice() -> Object:
 
 
 def serve(world: World, name: str) -> None:
-    world.put(RESOURCE_CLAIMS, claim(name))
-    world.put(PODS, pod(f"of-{name}", name))
+    world.ask(f"of-{name}", name)
     world.run_until_idle()
     assert world.node_of(name) is not None
 
@@ -165,8 +164,7 @@ def test_a_step_that_fails_with_each_change_is_tried_less_and_less() -> None:
 def test_no_node_stays_reserved_for_a_pod_that_is_set_aside() -> None:
     world = World(pool("a", [device("whole", 0)]))
     world.put(RESOURCE_CLAIMS, allocated("held", "a", "whole-0000-00-00-0"))
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("poison", "c"))
+    world.ask("poison", "c")
     world.run_until_idle()
     world.after(FAIRNESS)  # the node is kept for it
     world.put(RESOURCE_CLAIMS, bad_claim("c"))
@@ -176,12 +174,10 @@ def test_no_node_stays_reserved_for_a_pod_that_is_set_aside() -> None:
 
 def test_claims_whose_write_fails_by_a_fault_stay_allocated_until_they_are_fenced() -> None:
     world = World(pool("a", [device("whole", 0)]))
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
+    world.ask("p", "c")
     world.api.write_errors = [KeyError("metadata")]
     world.run_until_idle()
-    world.put(RESOURCE_CLAIMS, claim("d"))
-    world.put(PODS, pod("q", "d", priority=9))
+    world.ask("q", "d", priority=9)
     world.run_until_idle()
     assert world.node_of("d") is None
     world.after(1.0)
@@ -206,8 +202,7 @@ def test_writes_that_fail_by_a_fault_are_tried_less_and_less(
         return stored
 
     monkeypatch.setattr(world.api, "replace", fail)
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
+    world.ask("p", "c")
     for _ in range(1200):
         world.after(1.0)
     assert 2 < len(failures) < 20
@@ -265,8 +260,7 @@ def test_no_fault_ends_the_thread(running: World, monkeypatch: pytest.MonkeyPatc
         return replace(*args, **kwargs)  # type: ignore[arg-type]
 
     monkeypatch.setattr(running.api, "replace", tell)
-    running.put(RESOURCE_CLAIMS, claim("c"))
-    running.put(PODS, pod("p", "c"))
+    running.ask("p", "c")
     assert written.wait(60)
     assert failed.is_set()
     assert running.worker.is_alive()

@@ -114,8 +114,7 @@ def test_a_pod_of_the_same_name_keeps_its_own() -> None:
 
 def test_what_the_scheduler_says_before_the_answer_to_the_lifting_is_not_lost() -> None:
     world = World()
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
+    world.ask("p", "c")
     world.run_until_idle()
     world.pool.is_paused = True
     world.put(PODS, pod("q", "c", schedulingGates=[{"name": SCHEDULING_GATE}]))

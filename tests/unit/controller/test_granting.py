@@ -27,8 +27,7 @@ from tests.unit.controller.world import World, node, pod
 
 def test_finalizer_first_then_the_allocation_and_no_reservation() -> None:
     world = World()
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
+    world.ask("p", "c")
     assert world.run_until_idle() == ["c", "c status"]
     stored = world.claim("c")
     assert stored["metadata"]["finalizers"] == [FINALIZER]
@@ -60,8 +59,7 @@ def test_a_claim_with_opaque_parameters_is_protected_without_sending_them_back()
 
 def test_nothing_is_written_before_everything_was_listed() -> None:
     world = World(listed=[each for each in WATCHED if each is not PODS])
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
+    world.ask("p", "c")
     world.worker.run_once(0)
     assert not world.worker.is_synced()
     assert world.api.writes == []
@@ -76,8 +74,7 @@ def test_nothing_is_written_before_everything_was_listed() -> None:
 def test_a_follower_handles_events_and_writes_nothing() -> None:
     world = World()
     world.fence.close()
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
+    world.ask("p", "c")
     world.worker.run_once(0)
     assert world.api.writes == []
     world.lead()
@@ -86,13 +83,11 @@ def test_a_follower_handles_events_and_writes_nothing() -> None:
 
 def test_a_follower_queues_nothing() -> None:
     world = World()
-    world.put(RESOURCE_CLAIMS, claim("stays"))
-    world.put(PODS, pod("stays", "stays"))
+    world.ask("stays", "stays")
     world.fence.close()
     for number in range(1500):
         name = f"n{number}"
-        world.put(RESOURCE_CLAIMS, claim(name))
-        world.put(PODS, pod(name, name))
+        world.ask(name, name)
         world.remove(PODS, name)
         world.remove(RESOURCE_CLAIMS, name)
         world.worker.run_once(0)
@@ -184,8 +179,7 @@ def test_a_node_that_changes_is_filtered_again(change: str) -> None:
 def test_no_card_is_allocated_twice_before_the_watch_delivers() -> None:
     world = World()
     for name in ("one", "two", "three", "four"):
-        world.put(RESOURCE_CLAIMS, claim(name))
-        world.put(PODS, pod(name, name))
+        world.ask(name, name)
     world.run_until_idle()
     results = [
         (each["pool"], each["device"])
@@ -204,7 +198,6 @@ def test_a_pod_that_waits_for_its_binding_takes_room() -> None:
         full["status"]["allocatable"] = {"pods": "1"}
         world.put(NODES, full)
     for name in ("one", "two"):
-        world.put(RESOURCE_CLAIMS, claim(name))
-        world.put(PODS, pod(name, name))
+        world.ask(name, name)
     world.run_until_idle()
     assert (world.node_of("one"), world.node_of("two")) == ("a", "b")

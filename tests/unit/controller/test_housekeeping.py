@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from controller.housekeeping import Housekeeping
 from controller.leaderelection.fence import Fence
+from controller.own_pod import OwnPod
 from controller.settings import ControllerSettings
 from dra_driver.kube.api import Api, Change
 from dra_driver.model.claims.claim import Object
@@ -27,9 +28,8 @@ def made(*, serves_claims: bool = True, **settings: str) -> Housekeeping:
         ControllerSettings.model_validate(settings),
         cast("Api", None),
         Fence(lambda: 0.0),
-        ListRecorder(),
+        OwnPod(cast("Api", None), ListRecorder(), namespace="gcu", name="controller-1"),
         CollectorRegistry(),
-        identity="controller-1",
         serves_claims=serves_claims,
         clock=lambda: 0.0,
     )

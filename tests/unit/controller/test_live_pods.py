@@ -47,8 +47,7 @@ def test_no_other_pod_gets_its_devices_during_the_read() -> None:
     world.run_until_idle()
     world.pool.is_paused = True
     world.after(QUIET)
-    world.put(RESOURCE_CLAIMS, claim("d"))
-    world.put(PODS, pod("q", "d"))
+    world.ask("q", "d")
     world.run_until_idle()
     world.pool.resume()
     world.run_until_idle()
@@ -104,8 +103,7 @@ def test_others_may_have_what_a_pod_that_went_would_have_got() -> None:
     world = released(pool("a", [device("whole", 0)]))
     world.pool.is_paused = True
     world.after(600.0)
-    world.put(RESOURCE_CLAIMS, claim("d"))
-    world.put(PODS, pod("q", "d"))
+    world.ask("q", "d")
     world.run_until_idle()
     del world.api.live[PODS, "p"]
     world.pool.resume()

@@ -105,11 +105,11 @@ def test_by_which_cards_the_webhook_translates(
     """Those of the extender, or those that are published to kube-scheduler."""
     seen: list[tuple[bool, bool]] = []
 
-    def without(*_: object, card_kinds: object, published: object, **__: object) -> None:
+    def made(*_: object, card_kinds: object, published: object, **__: object) -> None:
         seen.append((card_kinds is not None, published is not None))
 
-    monkeypatch.setattr(main, "webhook_of", without)
-    chosen(tmp_path, server, allocator=allocator)
+    monkeypatch.setattr(main, "Webhook", made)
+    chosen(tmp_path, server, allocator=allocator, webhook_certificate=tmp_path)
     assert seen == [expected]
 
 

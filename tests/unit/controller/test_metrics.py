@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from controller import metric_specs
 from controller.app import Controller
-from controller.extender.metrics import Metrics
+from controller.extender.service import Metrics
 from dra_driver.kube.api import Api
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from tests.generated_docs import CONTROLLER_METRICS
@@ -35,8 +35,7 @@ def test_the_longest_wait() -> None:
     assert world.metric("gcu_controller_longest_wait_seconds") == 0
     world.put(RESOURCE_CLAIMS, allocated("held", "a", CARD))
     for name in ("first", "second"):
-        world.put(RESOURCE_CLAIMS, claim(name))
-        world.put(PODS, pod(name, name))
+        world.ask(name, name)
         world.run_until_idle()
         world.time += 60.0
     assert world.metric("gcu_controller_longest_wait_seconds") == 120

@@ -36,8 +36,7 @@ class Rig:
         self.reporter = MissingAgentsReporter(
             self.agents,
             self.fence,
-            self.recorder,
-            OwnPod(cast("Api", NoPods()), namespace="gcu", name="controller-1"),
+            OwnPod(cast("Api", NoPods()), self.recorder, namespace="gcu", name="controller-1"),
             labels="enflame.com/gcushare=true",
             clock=lambda: self.now,
         )

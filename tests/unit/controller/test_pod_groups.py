@@ -42,6 +42,13 @@ def cards(count: int) -> World:
     return World(pool("a", [device("whole", bus) for bus in range(count)]))
 
 
+def with_group(card_count: int, min_count: int = 0) -> World:
+    """So many cards on a node, and the group `g`."""
+    world = cards(card_count)
+    world.put(POD_GROUPS, group("g", min_count))
+    return world
+
+
 def put(world: World, name: str, of: str, *gates: Object, with_claim: bool = True) -> None:
     """A member that wants a card."""
     if with_claim:
@@ -67,8 +74,7 @@ def gated(world: World) -> list[str]:
 
 
 def test_one_served_member_of_a_basic_group_ends_the_gates_of_all() -> None:
-    world = cards(2)
-    world.put(POD_GROUPS, group("g"))
+    world = with_group(2)
     for name in "pqr":
         put(world, name, "g", OURS)
     assert holders(world) == ["p", "q"]
@@ -76,8 +82,7 @@ def test_one_served_member_of_a_basic_group_ends_the_gates_of_all() -> None:
 
 
 def test_a_member_of_a_basic_group_that_comes_later_is_ungated_on_sight() -> None:
-    world = cards(1)
-    world.put(POD_GROUPS, group("g"))
+    world = with_group(1)
     put(world, "p", "g")
     put(world, "q", "g", OURS)
     assert holders(world) == ["p"]
@@ -92,8 +97,7 @@ def test_before_one_is_served_the_gates_stay() -> None:
 
 
 def test_nothing_is_allocated_for_a_gang_that_lacks_pods() -> None:
-    world = cards(2)
-    world.put(POD_GROUPS, group("g", 2))
+    world = with_group(2, 2)
     put(world, "p", "g")
     assert holders(world) == []
     assert world.recorder.notes == []  # its pods are made one after the other
@@ -107,8 +111,7 @@ def test_nothing_is_allocated_for_a_gang_that_lacks_pods() -> None:
 
 
 def test_nor_for_one_that_lacks_a_claim() -> None:
-    world = cards(2)
-    world.put(POD_GROUPS, group("g", 2))
+    world = with_group(2, 2)
     put(world, "p", "g")
     put(world, "q", "g", with_claim=False)
     assert holders(world) == []
@@ -118,8 +121,7 @@ def test_nor_for_one_that_lacks_a_claim() -> None:
 
 
 def test_members_without_claims_count() -> None:
-    world = cards(1)
-    world.put(POD_GROUPS, group("g", 2))
+    world = with_group(1, 2)
     put(world, "p", "g", OURS)
     world.put(PODS, pod("launcher", schedulingGroup={"podGroupName": "g"}))
     world.run_until_idle()
@@ -128,8 +130,7 @@ def test_members_without_claims_count() -> None:
 
 
 def test_the_gates_of_a_gang_are_lifted_together() -> None:
-    world = cards(1)
-    world.put(POD_GROUPS, group("g", 2))
+    world = with_group(1, 2)
     for name in "pqr":
         put(world, name, "g", OURS)
     assert holders(world) == ["p"]
@@ -140,8 +141,7 @@ def test_the_gates_of_a_gang_are_lifted_together() -> None:
 
 
 def test_bound_members_count_and_later_ones_are_ungated_on_sight() -> None:
-    world = cards(2)
-    world.put(POD_GROUPS, group("g", 2))
+    world = with_group(2, 2)
     put(world, "p", "g", OURS)
     put(world, "q", "g", OURS)
     assert gated(world) == []
@@ -153,8 +153,7 @@ def test_bound_members_count_and_later_ones_are_ungated_on_sight() -> None:
 
 
 def test_a_gate_of_somebody_else_holds_the_whole_group_back() -> None:
-    world = cards(2)
-    world.put(POD_GROUPS, group("g"))
+    world = with_group(2)
     put(world, "p", "g", KUEUES)
     put(world, "q", "g")
     assert holders(world) == []
@@ -199,8 +198,7 @@ def test_a_kind_that_is_served_later_is_noticed() -> None:
 
 
 def test_a_gang_that_lost_a_pod_gives_its_cards_back() -> None:
-    world = cards(2)
-    world.put(POD_GROUPS, group("g", 2))
+    world = with_group(2, 2)
     put(world, "p", "g")
     put(world, "q", "g")
     world.remove(PODS, "q")
@@ -260,8 +258,7 @@ def test_nor_do_they_block_each_other_again_when_kube_scheduler_cleared_both() -
 
 def test_the_clock_of_a_gang_runs_for_all_of_it() -> None:
     """The second pod of the gang was served later than the first one."""
-    world = cards(2)
-    world.put(POD_GROUPS, group("g", 3))
+    world = with_group(2, 3)
     for name in "pqr":
         put(world, name, "g", OURS)
     put(world, "alone", "")
@@ -276,8 +273,7 @@ def test_the_clock_of_a_gang_runs_for_all_of_it() -> None:
 
 
 def test_a_gang_that_nobody_waits_for_is_released_in_minutes() -> None:
-    world = cards(1)
-    world.put(POD_GROUPS, group("g", 2))
+    world = with_group(1, 2)
     for name in "pq":
         put(world, name, "g", OURS)
     world.after(UNUSED_LIMIT - 0.1)
@@ -304,8 +300,7 @@ def test_a_gang_whose_allocations_kube_scheduler_cleared_pauses(*, is_complete: 
 
 
 def test_a_nominated_member_keeps_the_cards_of_its_gang() -> None:
-    world = cards(2)
-    world.put(POD_GROUPS, group("g", 2))
+    world = with_group(2, 2)
     for name in "pq":
         put(world, name, "g")
     put(world, "alone", "")
@@ -325,8 +320,7 @@ def shared_claim(world: World, *names: str) -> None:
 
 
 def test_a_claim_of_all_members_is_released_when_the_group_is_gone() -> None:
-    world = cards(1)
-    world.put(POD_GROUPS, group("g", 2))
+    world = with_group(1, 2)
     shared_claim(world, "p", "q")
     assert holders(world) == ["both"]
     world.remove(POD_GROUPS, "g")
@@ -336,8 +330,7 @@ def test_a_claim_of_all_members_is_released_when_the_group_is_gone() -> None:
 
 
 def test_a_member_that_is_deleted_takes_no_claim_from_the_others() -> None:
-    world = cards(1)
-    world.put(POD_GROUPS, group("g", 2))
+    world = with_group(1, 2)
     shared_claim(world, "p", "q", "r")
     deleted = copy.deepcopy(world.api.live[PODS, "r"])
     deleted["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
@@ -349,8 +342,7 @@ def test_a_member_that_is_deleted_takes_no_claim_from_the_others() -> None:
 
 def test_a_member_that_lacks_a_claim_holds_the_whole_group_back() -> None:
     """Kube-scheduler tries none of a group while one of its pods cannot be tried."""
-    world = cards(3)
-    world.put(POD_GROUPS, group("g", 2))
+    world = with_group(3, 2)
     for name in "pq":
         put(world, name, "g")
     put(world, "r", "g", with_claim=False)
@@ -364,8 +356,7 @@ def test_a_member_that_lacks_a_claim_holds_the_whole_group_back() -> None:
 @pytest.mark.parametrize("min_count", [0, 2])
 def test_a_refused_member_keeps_no_gate(min_count: int) -> None:
     """The quorum is there without it."""
-    world = cards(3)
-    world.put(POD_GROUPS, group("g", min_count))
+    world = with_group(3, min_count)
     world.put(RESOURCE_CLAIMS, claim("c-bad"))
     bad = member_of("g", "bad", OURS)
     bad["spec"]["resourceClaims"].append({"name": "again", "resourceClaimName": "c-bad"})
@@ -377,8 +368,7 @@ def test_a_refused_member_keeps_no_gate(min_count: int) -> None:
 
 
 def test_a_refused_member_is_none_of_the_quorum() -> None:
-    world = cards(2)
-    world.put(POD_GROUPS, group("g", 2))
+    world = with_group(2, 2)
     world.put(RESOURCE_CLAIMS, claim("c-bad"))
     bad = member_of("g", "bad")
     bad["spec"]["resourceClaims"].append({"name": "again", "resourceClaimName": "c-bad"})
@@ -388,8 +378,7 @@ def test_a_refused_member_is_none_of_the_quorum() -> None:
 
 
 def test_a_starving_member_gives_its_node_up_when_its_group_falls_apart() -> None:
-    world = cards(2)
-    world.put(POD_GROUPS, group("g", 2))
+    world = with_group(2, 2)
     put(world, "held", "")
     is_bound(world, "held")
     for name in "pq":
@@ -407,8 +396,7 @@ def test_a_starving_member_gives_its_node_up_when_its_group_falls_apart() -> Non
 
 
 def test_nodes_of_a_group_that_fell_apart_are_not_avoided() -> None:
-    world = cards(2)
-    world.put(POD_GROUPS, group("g", 2))
+    world = with_group(2, 2)
     for name in "pq":
         put(world, name, "g")
     put(world, "r", "g", KUEUES)
@@ -421,8 +409,7 @@ def test_nodes_of_a_group_that_fell_apart_are_not_avoided() -> None:
 
 
 def test_an_event_of_a_bound_member_does_not_end_the_pause_of_the_others() -> None:
-    world = cards(2)
-    world.put(POD_GROUPS, group("g", 1))
+    world = with_group(2, 1)
     put(world, "p", "g")
     is_bound(world, "p")
     put(world, "late", "g")
@@ -434,8 +421,7 @@ def test_an_event_of_a_bound_member_does_not_end_the_pause_of_the_others() -> No
 
 
 def test_a_gang_that_is_half_served_says_so() -> None:
-    world = cards(1)
-    world.put(POD_GROUPS, group("g", 2))
+    world = with_group(1, 2)
     for name in "pq":
         put(world, name, "g", OURS)
     world.after(UNUSED_LIMIT)

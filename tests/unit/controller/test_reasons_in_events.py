@@ -65,8 +65,7 @@ def test_events_on_pod_and_claim(slices: list[Object], requests: list[Object], w
 def test_an_event_that_came_too_soon_is_sent_later() -> None:
     world = World([])
     world.recorder.blocked_for = 20.0
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
+    world.ask("p", "c")
     world.run_until_idle()
     assert world.recorder.notes == []
     world.recorder.blocked_for = 0.0
@@ -77,8 +76,7 @@ def test_an_event_that_came_too_soon_is_sent_later() -> None:
 def test_the_event_says_why_no_node_fits() -> None:
     world = World()
     world.put(NODES, node("b") | {"status": {}})
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c", nodeSelector={"zone": "x"}))
+    world.ask("p", "c", nodeSelector={"zone": "x"})
     world.run_until_idle()
     assert world.recorder.notes[0] == (
         "Pod p: no node fits the pod: 2 nodes: 1 excluded by the pod's nodeSelector, 1 not ready"

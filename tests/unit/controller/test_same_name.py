@@ -19,16 +19,29 @@ def again(obj: Object) -> Object:
     return obj | {"metadata": obj["metadata"] | {"uid": f"uid-{obj['metadata']['name']}-again"}}
 
 
+def remove(world: World) -> None:
+    world.remove(PODS, "p")
+    world.remove(RESOURCE_CLAIMS, "c")
+
+
+def begin_and_end(world: World) -> None:
+    """c is there with its pod for as long as a decision takes."""
+    world.ask("p", "c")
+    world.run_until_idle()
+    remove(world)
+
+
+def replace(world: World) -> None:
+    """c and its pod, and then others of their names."""
+    begin_and_end(world)
+    world.put(RESOURCE_CLAIMS, again(claim("c")))
+    world.put(PODS, again(pod("p", "c")))
+
+
 def replace_while_written(world: World) -> None:
     """c and its pod are replaced while c is being written, and the new c is being written, too."""
     world.pool.is_paused = True
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
-    world.run_until_idle()
-    world.remove(PODS, "p")
-    world.remove(RESOURCE_CLAIMS, "c")
-    world.put(RESOURCE_CLAIMS, again(claim("c")))
-    world.put(PODS, again(pod("p", "c")))
+    replace(world)
     world.run_until_idle()
     assert len(world.pool.submitted) == 2
 
@@ -49,8 +62,7 @@ def test_a_failed_write_frees_nothing_of_the_claim_that_has_its_name_now() -> No
     world.api.write_errors = [Forbidden("it is another one", status=403)]
     end_first_write(world)
     for name in "de":
-        world.put(RESOURCE_CLAIMS, claim(name))
-        world.put(PODS, pod(f"of-{name}", name))
+        world.ask(f"of-{name}", name)
     world.run_until_idle()
     world.pool.resume()
     world.run_until_idle()
@@ -82,23 +94,15 @@ class Mute(FakeApi):
 def test_unanswered_writes_to_claims_of_one_name_are_fenced_one_by_one() -> None:
     port = Mute()
     world = World(pool("a", [device("whole", 0), device("whole", 1)]), api=port)
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
-    world.run_until_idle()
-    world.remove(PODS, "p")
-    world.remove(RESOURCE_CLAIMS, "c")
-    world.put(RESOURCE_CLAIMS, again(claim("c")))
-    world.put(PODS, again(pod("p", "c")))
+    replace(world)
     assert world.run_until_idle() == ["c"], (
         "it does not wait until it is known what became of the other"
     )
     port.is_mute = False
-    world.remove(PODS, "p")
-    world.remove(RESOURCE_CLAIMS, "c")
+    remove(world)
     world.after(2.0)
     for name in "de":
-        world.put(RESOURCE_CLAIMS, claim(name))
-        world.put(PODS, pod(f"of-{name}", name))
+        world.ask(f"of-{name}", name)
     world.run_until_idle()
     assert [world.node_of("d"), world.node_of("e")] == ["a", "a"]
 
@@ -106,11 +110,7 @@ def test_unanswered_writes_to_claims_of_one_name_are_fenced_one_by_one() -> None
 def test_a_claim_that_was_never_written_is_not_marked_for_its_namesake() -> None:
     port = Mute()
     world = World(api=port)
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
-    world.run_until_idle()
-    world.remove(PODS, "p")
-    world.remove(RESOURCE_CLAIMS, "c")
+    begin_and_end(world)
     world.put(RESOURCE_CLAIMS, again(claim("c")))
     port.is_mute = False
     assert world.after(2.0) == []
@@ -126,8 +126,7 @@ def test_a_late_word_of_the_old_claim_does_not_free_what_the_new_one_holds() -> 
     new = world.put_unseen(RESOURCE_CLAIMS, again(allocated("c", "a", "whole-0000-00-00-0")))
     world.events.put(ResourceEvent(RESOURCE_CLAIMS, Change.MODIFIED, new))
     world.events.put(ResourceEvent(RESOURCE_CLAIMS, Change.MODIFIED, changed))
-    world.put(RESOURCE_CLAIMS, claim("d"))
-    world.put(PODS, pod("q", "d"))
+    world.ask("q", "d")
     world.run_until_idle()
     assert old["metadata"]["uid"] != new["metadata"]["uid"]
     assert allocation(world.claim("d")) is None

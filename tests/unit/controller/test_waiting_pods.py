@@ -23,8 +23,7 @@ from tests.unit.controller.world import FAIRNESS, World, node, pod
 def test_a_new_slice_brings_waiting_pods_up_by_urgency() -> None:
     world = World([])
     for name, priority in (("low", 1), ("high", 9)):
-        world.put(RESOURCE_CLAIMS, claim(name))
-        world.put(PODS, pod(name, name, priority=priority))
+        world.ask(name, name, priority=priority)
     world.run_until_idle()
     [published] = pool("a", [device("whole", 0)])
     world.put(RESOURCE_SLICES, published)
@@ -36,8 +35,7 @@ def test_a_new_slice_brings_waiting_pods_up_by_urgency() -> None:
 def test_a_freed_card_goes_to_the_next() -> None:
     world = World(pool("a", [device("whole", 0)]))
     world.put(RESOURCE_CLAIMS, allocated("x", "a", "whole-0000-00-00-0"))
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
+    world.ask("p", "c")
     world.run_until_idle()
     world.remove(RESOURCE_CLAIMS, "x")
     assert world.run_until_idle() == ["c", "c status"]
@@ -45,8 +43,7 @@ def test_a_freed_card_goes_to_the_next() -> None:
 
 def test_a_heartbeat_makes_no_pod_active() -> None:
     world = World([])
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
+    world.ask("p", "c")
     world.run_until_idle()
     told = len(world.recorder.notes)
     beating = node("a")

@@ -39,7 +39,7 @@ from dra_driver.model.claims.claim import Object, ReadOnlyObject, allocation
 from dra_driver.model.names import ALLOCATOR_CONTROLLER
 from dra_driver.selector.allowance import Allowance
 from dra_driver.selector.selector import Selectors
-from tests.unit.controller.allocator.build import CLASSES, OTHER_CLASS, device, pool
+from tests.unit.controller.allocator.build import CLASSES, OTHER_CLASS, claim, device, pool
 from tests.unit.controller.fake_api import FakeApi
 
 QUIET, PATIENCE, RETRY = 5.0, 30.0, 60.0
@@ -201,6 +201,12 @@ class World:
         change = Change.MODIFIED if known else Change.ADDED
         self.events.put(ResourceEvent(resource, change, self._seen(resource, stored)))
         return stored
+
+    def ask(self, name: str, *claims: str, **spec: Any) -> None:
+        """Someone created a pod, see `pod`, and before it claims of these names for one card."""
+        for each in claims:
+            self.put(RESOURCE_CLAIMS, claim(each))
+        self.put(PODS, pod(name, *claims, **spec))
 
     def put_unseen(self, resource: Resource, obj: Object) -> Object:
         """Someone created or changed the object, and the watch has not delivered it yet."""

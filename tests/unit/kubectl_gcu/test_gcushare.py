@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import replace
 from typing import Any, Final
@@ -14,9 +13,9 @@ from dra_driver.kube.resources import NODES, PODS
 from dra_driver.model.devices.node_cards import HeldInstance, Hold, render_cards
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
-from kubectl_gcu import main
 from kubectl_gcu.gcushare import as_gcushare
 from kubectl_gcu.inventory.nodes import inventory
+from tests.unit.kubectl_gcu.command import gcu
 from tests.unit.kubectl_gcu.inventory.inspected import (
     ANNOTATED,
     BY_CLAIMS,
@@ -105,16 +104,15 @@ def test_a_pod_of_two_containers_is_one_entry() -> None:
 @pytest.mark.parametrize(
     ("form", "total"), [("gcushare", 6), ("gcushare-drs", 12)], ids=["slices", "instances"]
 )
-def test_one_node_is_an_object(monkeypatch: pytest.MonkeyPatch, form: str, total: int) -> None:
+def test_one_node_is_an_object(form: str, total: int) -> None:
     """As of the vendor's ``inspect.sh --node``; without a node it is a list."""
     nodes = (annotated("b", render_cards(ANNOTATED)), annotated("c", render_cards(ANNOTATED)))
     server = Server(*((NODES, node) for node in nodes), (PODS, pod("one")))
-    monkeypatch.setattr(main, "connect", lambda *_, **__: server)
 
     def inspected(*arguments: str) -> Any:
-        out = io.StringIO()
-        assert main.run(["inspect", "-o", form, "-n", "x", *arguments], {}, out, io.StringIO()) == 0
-        return json.loads(out.getvalue())
+        code, out, _ = gcu(server, "inspect", "-o", form, *arguments)
+        assert code == 0
+        return json.loads(out)
 
     node = inspected("b")
     assert (node["name"], node["totalGCU"]) == ("b", total)

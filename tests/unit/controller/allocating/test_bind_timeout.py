@@ -44,8 +44,7 @@ def one_card(*names: str, **spec: Any) -> World:
 
 
 def put(world: World, name: str, **spec: Any) -> None:
-    world.put(RESOURCE_CLAIMS, claim(f"c-{name}"))
-    world.put(PODS, pod(name, f"c-{name}", **spec))
+    world.ask(name, f"c-{name}", **spec)
 
 
 def holders(world: World) -> list[str]:

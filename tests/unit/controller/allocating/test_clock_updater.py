@@ -21,6 +21,7 @@ from dra_driver.model.names import FINALIZER, SCHEDULING_GATE
 from dra_driver.selector.selector import Selectors
 from tests.unit.controller.allocator.build import allocated, claim
 from tests.unit.controller.fake_api import written_by
+from tests.unit.controller.test_pod_groups import group
 from tests.unit.controller.world import pod
 
 NOW: Final = 1000.0
@@ -82,19 +83,10 @@ def on_a(name: str, manager: str = MANAGER, *, reserved: tuple[str, ...] = ()) -
     return found
 
 
-def group(min_count: int) -> Object:
-    """A gang of so many pods; another group if that is 0."""
-    policy: Object = {"gang": {"minCount": min_count}} if min_count else {"basic": {}}
-    return {
-        "metadata": {"namespace": "default", "name": "g", "uid": "uid-g"},
-        "spec": {"schedulingPolicy": policy},
-    }
-
-
 def grouped(*members: Member, min_count: int = 2) -> World:
     """Pods `p`, `p1`, … with claims `c`, `c1`, …, in a group."""
     world = World()
-    world.put(POD_GROUPS, group(min_count))
+    world.put(POD_GROUPS, group("g", min_count))
     for number, member in enumerate(members):
         suffix = str(number or "")
         world.put(RESOURCE_CLAIMS, claim(f"c{suffix}"))
@@ -245,8 +237,8 @@ def test_how_long_a_pod_is_known(after: Object | None, is_known: bool) -> None:
 def test_a_gang_is_known_until_its_group_is_gone() -> None:
     world = grouped(Member.SERVED, Member.SERVED)
     world.clocks.bind.begin_pause("uid-g", NOW)
-    world.put(POD_GROUPS, group(min_count=3))
+    world.put(POD_GROUPS, group("g", 3))
     world.remove(PODS, pod("p", "c"))
     assert world.paused_until("uid-g") > NOW
-    world.remove(POD_GROUPS, group(min_count=3))
+    world.remove(POD_GROUPS, group("g", 3))
     assert world.paused_until("uid-g") == 0.0

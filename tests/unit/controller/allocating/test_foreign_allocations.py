@@ -10,7 +10,7 @@ from controller.cache.claims import MANAGER
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import TAINT_CHANGING
-from tests.unit.controller.allocator.build import TAINT, allocated, claim, device, pool
+from tests.unit.controller.allocator.build import TAINT, allocated, device, pool
 from tests.unit.controller.fake_api import written_by
 from tests.unit.controller.world import World, pod
 
@@ -52,8 +52,7 @@ def test_one_that_ends_while_another_replica_leads_is_not_counted() -> None:
 def test_counted_as_used() -> None:
     world = World(pool("a", [device("whole", 0)]))
     past_us(world)
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
+    world.ask("p", "c")
     world.run_until_idle()
     assert world.node_of("c") is None
 

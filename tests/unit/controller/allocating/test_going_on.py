@@ -204,8 +204,7 @@ def test_a_named_claim_goes_back_to_its_node_at_once_and_to_another_later() -> N
     world.put(RESOURCE_CLAIMS, reserved(world.claim("c"), "of-the-next"))
     world.remove(PODS, "p")
     world.put(RESOURCE_CLAIMS, unallocated(world.claim("c")))
-    world.put(RESOURCE_CLAIMS, claim("other"))
-    world.put(PODS, pod("other", "other"))
+    world.ask("other", "other")
     world.run_until_idle()
     assert world.node_of("other") == "a"
     world.put(PODS, pod("p", "c"))

@@ -122,8 +122,7 @@ def test_it_is_quiet_where_the_claim_is_cleared_before_the_answer_is_read(*, see
         return stored
 
     world.api.replace = cleared_at_once  # type: ignore[method-assign]
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
+    world.ask("p", "c")
     assert world.run_until_idle() == ["c", "c status"]
     assert world.after(QUIET - 0.1) == []
     assert world.after(0.1) == ["c status"]
@@ -178,8 +177,7 @@ def test_claims_of_a_pod_without_verdict_are_not_released() -> None:
 def test_what_the_scheduler_said_before_the_allocation_counts_later() -> None:
     """It may not have come to the pod again: many others wait for it."""
     world = World([])
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c", status=unschedulable()))
+    world.ask("p", "c", status=unschedulable())
     world.run_until_idle()
     world.put(RESOURCE_SLICES, pool("a", [device("whole", 0)])[0])
     world.run_until_idle()
@@ -267,8 +265,7 @@ def test_a_claim_is_released_beside_a_pod_that_the_scheduler_does_not_try(aside:
 def test_half_of_a_pods_claims_is_given_back_when_the_rest_cannot_follow() -> None:
     """The first claim was granted, then its neighbour was taken by somebody else."""
     world = World(_two_nodes_of_two())
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
+    world.ask("p", "c")
     world.run_until_idle()
     node = world.node_of("c")
     assert node is not None

@@ -69,8 +69,7 @@ def test_a_write_over_the_version_read_before_would_meet_a_conflict() -> None:
 
 def test_what_the_watch_has_not_delivered_is_known_before_the_first_allocation() -> None:
     world = following(pool("a", [device("whole", 0)]))
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
+    world.ask("p", "c")
     world.put_unseen(RESOURCE_CLAIMS, allocated("x", "a", "whole-0000-00-00-0"))
     world.lead("2")
     world.run_until_idle()
@@ -81,8 +80,7 @@ def test_what_was_deleted_since_the_list_holds_nothing() -> None:
     """The watch tells while the list is still being read."""
     world = following(pool("a", [device("whole", 0)]))
     world.put(RESOURCE_CLAIMS, allocated("old", "a", "whole-0000-00-00-0"))
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
+    world.ask("p", "c")
     world.api.after_list = lambda: world.remove(RESOURCE_CLAIMS, "old")
     world.lead("2")
     world.run_until_idle()
@@ -102,8 +100,7 @@ def test_each_term_begins_once() -> None:
 def test_a_conflict_reads_the_claim_and_marks_it_unless_it_is_allocated() -> None:
     world = following(pool("a", [device("whole", 0)]))
     world.put(RESOURCE_CLAIMS, claim("b"))
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
+    world.ask("p", "c")
     world.api.write_errors = [Conflict("changed", status=409)]
     world.api.before_error = lambda: world.put_unseen(
         RESOURCE_CLAIMS, allocated("b", "a", "whole-0000-00-00-0")
@@ -132,8 +129,7 @@ def test_a_claim_that_can_carry_no_term_blocks_no_other(error: KubeError) -> Non
     world.api.write_errors = [error]
     world.lead("2")
     world.run_until_idle()
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
+    world.ask("p", "c")
     world.run_until_idle()
     assert world.node_of("c") == "a"
 
@@ -148,8 +144,7 @@ def test_a_conflict_with_nothing_is_a_refusal() -> None:
     world.lead("2")
     assert world.run_until_idle() == ["full"]
     world.api.write_errors = []
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
+    world.ask("p", "c")
     world.run_until_idle()
     assert world.node_of("c") == "a"
 
@@ -206,8 +201,7 @@ def test_a_server_that_fails_by_itself_is_waited_for() -> None:
 @pytest.mark.parametrize("of", ["list", "read", "write"])
 def test_nothing_is_granted_before_all_are_marked(of: str) -> None:
     world = following()
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c"))
+    world.ask("p", "c")
     if of == "list":
         world.api.list_errors = [Unavailable("no answer")]
     elif of == "read":

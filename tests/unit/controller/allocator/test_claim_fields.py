@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from controller.allocator.claim_fields import field_names
 from controller.allocator.claim_request import ClaimRequest, parse_claim
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import Refused
@@ -148,8 +147,3 @@ def test_a_field_that_is_honoured_cannot_be_ignored() -> None:
         "c", [request(selectors=[CEL])], constraints=[{"matchAttribute": "gcu.enflame.com/card"}]
     )
     assert parse(wanted, "cel", "matchAttribute").shape == parse(wanted).shape
-
-
-def test_the_list_of_a_setting() -> None:
-    assert field_names(" a, b,,c ") == {"a", "b", "c"}
-    assert field_names("") == frozenset()

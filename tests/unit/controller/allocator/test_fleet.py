@@ -11,7 +11,7 @@ from controller.allocator.allocate import Allocation, allocate
 from controller.allocator.allocated_devices import DeviceAllocation
 from controller.allocator.claim_request import parse_claim
 from controller.allocator.nodes.fleet import Fleet
-from controller.allocator.packing.registry import STRATEGIES
+from controller.allocator.packing.strategy import STRATEGIES
 from controller.allocator.state import State
 from dra_driver.model.claims.claim import Object
 from tests.unit.controller.allocator.build import claim, pool, request, state

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from controller.extender.admission_backoff import AdmissionBackoff
-from controller.extender.metrics import Metrics
+from controller.extender.service import Metrics
 from tests.unit.controller.extender.build import SHARED, of_workload, pod
 
 FAILED = of_workload("w", pod("a", {SHARED: 1}))

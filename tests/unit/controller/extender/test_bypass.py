@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from controller.extender.annotated_cluster import AnnotatedCluster
 from controller.extender.bypass import BypassReporter
 from controller.own_pod import OwnPod
 from dra_driver.kube.events import EventType
@@ -17,11 +18,14 @@ def bound(name: str, cards: str = "", phase: str = "Running") -> Object:
     return pod(name, {SHARED: 1}, on="n", cards=cards, phase=phase)
 
 
-def reporter(*pods: Object) -> tuple[BypassReporter, ListRecorder]:
+def reporter_of(found: AnnotatedCluster) -> tuple[BypassReporter, ListRecorder]:
     recorder = ListRecorder()
-    own_pod = OwnPod(PodApi(), namespace="driver", name="controller-1")
-    found = view(node("n", card(1)), *pods)
-    return BypassReporter(found, threading.Lock(), recorder, own_pod), recorder
+    own_pod = OwnPod(PodApi(), recorder, namespace="driver", name="controller-1")
+    return BypassReporter(found, threading.Lock(), own_pod), recorder
+
+
+def reporter(*pods: Object) -> tuple[BypassReporter, ListRecorder]:
+    return reporter_of(view(node("n", card(1)), *pods))
 
 
 def test_pods_that_it_has_placed_or_that_have_ended_are_well() -> None:
@@ -31,10 +35,8 @@ def test_pods_that_it_has_placed_or_that_have_ended_are_well() -> None:
 
 
 def test_pods_on_nodes_of_another_device_plugin_do_not_count() -> None:
-    recorder = ListRecorder()
-    own_pod = OwnPod(PodApi(), namespace="driver", name="controller-1")
     found = view({"metadata": {"name": "n"}}, bound("a"))
-    made = BypassReporter(found, threading.Lock(), recorder, own_pod)
+    made, recorder = reporter_of(found)
     made.check()
     assert (made.count(), recorder.lines) == (0, [])
     found.put_node(node("n", card(1)))

@@ -13,9 +13,8 @@ from controller.allocator.packing.policy import Policy
 from controller.extender.admission_backoff import AdmissionBackoff
 from controller.extender.binder import Binder
 from controller.extender.bypass import BypassReporter
-from controller.extender.metrics import Metrics
 from controller.extender.retry_queue import RetryQueue
-from controller.extender.service import Service
+from controller.extender.service import Metrics, Service
 from controller.leaderelection.fence import NotLeader
 from controller.own_pod import OwnPod
 from dra_driver.kube.errors import Unavailable
@@ -48,7 +47,7 @@ class World:
             retry_queue=self.waiting,
             admission_backoff=self.refusals,
             metrics=metrics,
-            bypass=BypassReporter(found, lock, self.recorder, OwnPod(api, namespace="d", name="c")),
+            bypass=BypassReporter(found, lock, OwnPod(api, self.recorder, namespace="d", name="c")),
             check=self.check,
         )
 

@@ -11,8 +11,8 @@ from controller.extender.admission_backoff import AdmissionBackoff
 from controller.extender.annotated_cluster import AnnotatedCluster
 from controller.extender.decide import UNREPORTED
 from controller.extender.gcushare.annotator import AssignmentAnnotator
-from controller.extender.metrics import Metrics
 from controller.extender.retry_queue import RetryQueue
+from controller.extender.service import Metrics
 from controller.extender.watching import NodeHandler, PodHandler
 from dra_driver.kube.api import Change
 from dra_driver.model.claims.claim import Object

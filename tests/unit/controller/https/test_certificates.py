@@ -130,8 +130,7 @@ class Reported:
                 "client": ("the certificate of its client", "renew it"),
             },
             Gauge("end", "Ends.", ["certificate"], registry=self.registry),
-            self.recorder,
-            OwnPod(cast("Api", self.pods), namespace="gcu", name="controller-1"),
+            OwnPod(cast("Api", self.pods), self.recorder, namespace="gcu", name="controller-1"),
             now=lambda: self.now,
         )
 

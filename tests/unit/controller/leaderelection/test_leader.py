@@ -16,6 +16,13 @@ from dra_driver.model.names import ALLOCATOR_SCHEDULER, ANNOTATION_ALLOCATOR
 from tests.unit.controller.leaderelection.replica import Leases, Replica
 
 
+def leader_and_another() -> tuple[Leases, Replica, Replica]:
+    leases = Leases()
+    leader, another = Replica(leases, "a"), Replica(leases, "b")
+    leader.after(0)
+    return leases, leader, another
+
+
 def test_the_first_one_leads_and_renews() -> None:
     leases = Leases()
     first = Replica(leases, "a")
@@ -60,9 +67,7 @@ def test_a_lease_for_ever_ends() -> None:
 
 
 def test_another_waits_for_the_whole_duration_since_it_saw_a_renewal() -> None:
-    leases = Leases()
-    first, second = Replica(leases, "a"), Replica(leases, "b")
-    first.after(0)
+    leases, first, second = leader_and_another()
     second.time = 5.0  # clocks of machines are never compared
     assert not second.after(0)
     assert not second.after(14.9)
@@ -134,9 +139,7 @@ def test_a_renewal_that_ends_after_the_deadline_wins_the_lease_anew() -> None:
 
 
 def test_a_deleted_lease_makes_no_second_leader() -> None:
-    leases = Leases()
-    first, second = Replica(leases, "a"), Replica(leases, "b")
-    first.after(0)
+    leases, first, second = leader_and_another()
     second.after(0)
     leases.delete_lease()
     assert not second.after(2)
@@ -166,18 +169,14 @@ def test_a_suspended_process_finds_its_fence_closed() -> None:
 
 
 def test_a_lost_lease_closes_the_fence_at_once() -> None:
-    leases = Leases()
-    first, second = Replica(leases, "a"), Replica(leases, "b")
-    first.after(0)
+    _, first, second = leader_and_another()
     second.after(0)
     second.after(15)
     assert not first.after(1)
 
 
 def test_release_lets_the_next_one_lead_at_once() -> None:
-    leases = Leases()
-    first, second = Replica(leases, "a"), Replica(leases, "b")
-    first.after(0)
+    _, first, second = leader_and_another()
     second.after(0)
     first.elector.release()
     assert not first.fence.is_open()
@@ -228,9 +227,7 @@ def test_a_server_that_does_not_answer_holds_up_no_stop(leading: tuple[Leases, R
 
 
 def test_release_takes_nothing_from_another() -> None:
-    leases = Leases()
-    first, second = Replica(leases, "a"), Replica(leases, "b")
-    first.after(0)
+    leases, _, second = leader_and_another()
     second.elector.release()
     assert leases.holder() == "a"
 
@@ -248,9 +245,7 @@ def test_a_conflict_is_not_leadership() -> None:
 
 
 def test_each_term_has_a_name_of_its_own() -> None:
-    leases = Leases()
-    first, second = Replica(leases, "a"), Replica(leases, "b")
-    first.after(0)
+    leases, first, second = leader_and_another()
     terms = [first.fence.term]
     first.after(2)
     assert first.fence.term == terms[0]  # a renewal begins no new one

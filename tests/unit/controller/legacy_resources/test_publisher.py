@@ -55,8 +55,7 @@ class Rig:
         self.publisher = DecisionPublisher(
             self.api,
             self.fence,
-            self.recorder,
-            OwnPod(self.api, namespace=NAMESPACE, name="controller-1"),
+            OwnPod(self.api, self.recorder, namespace=NAMESPACE, name="controller-1"),
             namespace=NAMESPACE,
             name="limits",
             foreign=self.foreign,

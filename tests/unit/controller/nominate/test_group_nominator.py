@@ -23,10 +23,16 @@ PREEMPTING: Final = "pod group preemption: found a placement for podgroup, preem
 
 
 class Cluster(World):
-    """Nodes by name, each with so many whole cards; racks as labels, where they are given."""
+    """Nodes by name, each with so many whole cards; racks as labels, where they are given. The
+    group `g` is there if `gang`, which is its minCount, is not None."""
 
     def __init__(
-        self, cards: dict[str, int], racks: dict[str, str] | None = None, **settings: Any
+        self,
+        cards: dict[str, int],
+        racks: dict[str, str] | None = None,
+        *,
+        gang: int | None = None,
+        **settings: Any,
     ) -> None:
         slices = [
             each
@@ -39,6 +45,8 @@ class Cluster(World):
         super().__init__(slices, allocator=ALLOCATOR_SCHEDULER, settings=known)
         for name in cards:
             self.put(NODES, machine(name, (racks or {}).get(name, "")))
+        if gang is not None:
+            self.put(POD_GROUPS, group("g", gang))
 
     def join(self, of: str, *names: str, cards: int = 1, gate: bool = True, **spec: Any) -> None:
         """Members that each ask for so many cards. They come at once."""
@@ -100,8 +108,7 @@ def machine(name: str, rack: str = "") -> Object:
 
 
 def test_all_names_come_before_the_first_gate_is_lifted() -> None:
-    world = Cluster({"a": 2, "b": 2})
-    world.put(POD_GROUPS, group("g", 4))
+    world = Cluster({"a": 2, "b": 2}, gang=4)
     world.join("g", *"pqrs")
     world.run_until_idle()
     writes = [
@@ -116,8 +123,7 @@ def test_all_names_come_before_the_first_gate_is_lifted() -> None:
 
 
 def test_a_gang_that_does_not_fit_holds_nothing_and_says_what_it_is_short_of() -> None:
-    world = Cluster({"a": 2, "b": 1})
-    world.put(POD_GROUPS, group("g", 4))
+    world = Cluster({"a": 2, "b": 1}, gang=4)
     world.join("g", *"pqrs")
     assert world.run_until_idle() == []
     [note] = world.notes_of("PodGroup", "g")
@@ -140,8 +146,7 @@ def test_a_few_groups_without_room_are_lifted_for_autoscalers() -> None:
 
 
 def test_a_gang_waits_for_its_pods_and_no_longer() -> None:
-    world = Cluster({"a": 2})
-    world.put(POD_GROUPS, group("g", 2))
+    world = Cluster({"a": 2}, gang=2)
     world.join("g", "p")
     assert world.run_until_idle() == []
     world.after(QUIET)
@@ -188,8 +193,7 @@ RACKS: Final = {"a": "r1", "b": "r2", "c": "r2", "d": "r1"}
 
 
 def test_of_as_few_nodes_those_of_one_rack() -> None:
-    world = Cluster({"a": 2, "b": 2, "c": 2, "d": 1}, RACKS, nomination_group_labels="rack")
-    world.put(POD_GROUPS, group("g", 4))
+    world = Cluster({"a": 2, "b": 2, "c": 2, "d": 1}, RACKS, nomination_group_labels="rack", gang=4)
     world.join("g", *"pqrs")
     world.run_until_idle()
     assert sorted(world.named(*"pqrs")) == ["b", "b", "c", "c"]
@@ -225,8 +229,7 @@ def test_spread_by_annotation() -> None:
 
 def test_what_kube_scheduler_did_not_bind_is_taken_back() -> None:
     """`r` was never tried. The cards serve others, and when they are free again all are named."""
-    world = Cluster({"a": 3})
-    world.put(POD_GROUPS, group("g", 3))
+    world = Cluster({"a": 3}, gang=3)
     world.join("g", *"pqr")
     world.run_until_idle()
     held = taken(world, "a", 2)
@@ -326,8 +329,7 @@ def test_a_member_is_deleted_and_min_count_lowered_in_between() -> None:
 
 
 def test_a_later_member_is_named_near_the_others() -> None:
-    world = Cluster({"a": 3, "b": 3})
-    world.put(POD_GROUPS, group("g", 2))
+    world = Cluster({"a": 3, "b": 3}, gang=2)
     world.join("g", "p", "q")
     world.run_until_idle()
     world.bind("p", "q")
@@ -339,8 +341,7 @@ def test_a_later_member_is_named_near_the_others() -> None:
 
 def test_a_member_that_comes_while_others_are_named_is_named_after_them() -> None:
     """Its gate holds all of them back."""
-    world = Cluster({"a": 2})
-    world.put(POD_GROUPS, group("g"))
+    world = Cluster({"a": 2}, gang=0)
     world.pool.is_paused = True
     world.join("g", "p")
     world.run_until_idle()
@@ -354,8 +355,7 @@ def test_a_member_that_comes_while_others_are_named_is_named_after_them() -> Non
 
 def test_the_next_leader_finishes_what_was_begun() -> None:
     """The first one named two members and lifted one gate."""
-    world = Cluster({"a": 2, "b": 1})
-    world.put(POD_GROUPS, group("g", 3))
+    world = Cluster({"a": 2, "b": 1}, gang=3)
     world.join("g", "p", gate=False)
     world.change("p", nominatedNodeName="b")
     world.join("g", "q", "r")
@@ -366,8 +366,7 @@ def test_the_next_leader_finishes_what_was_begun() -> None:
 
 
 def test_the_next_leader_undoes_what_does_not_fit_any_more() -> None:
-    world = Cluster({"a": 2})
-    world.put(POD_GROUPS, group("g", 3))
+    world = Cluster({"a": 2}, gang=3)
     world.join("g", "p", gate=False)
     world.change("p", nominatedNodeName="a")
     world.join("g", "q", "r")
@@ -378,8 +377,7 @@ def test_the_next_leader_undoes_what_does_not_fit_any_more() -> None:
 
 
 def test_a_group_of_kueue_waits_for_it() -> None:
-    world = Cluster({"a": 2})
-    world.put(POD_GROUPS, group("g", 2))
+    world = Cluster({"a": 2}, gang=2)
     world.join("g", "p")
     world.join("g", "q", schedulingGates=[OURS, KUEUES])
     assert world.run_until_idle() == []
@@ -391,8 +389,7 @@ def test_a_group_of_kueue_waits_for_it() -> None:
 
 
 def test_members_that_share_a_claim_are_named_for_its_node() -> None:
-    world = Cluster({"a": 4, "b": 4})
-    world.put(POD_GROUPS, group("g", 2))
+    world = Cluster({"a": 4, "b": 4}, gang=2)
     world.put(RESOURCE_CLAIMS, claim("shared"))
     for name in "pq":
         in_group = {"podGroupName": "g"}
@@ -405,8 +402,7 @@ def test_members_that_share_a_claim_are_named_for_its_node() -> None:
 
 def test_a_member_that_may_not_have_what_it_asks_for_keeps_its_group_waiting() -> None:
     """Its gate would be lifted with the others', and kube-scheduler would give it the cards."""
-    world = Cluster({"a": 4})
-    world.put(POD_GROUPS, group("g", 2))
+    world = Cluster({"a": 4}, gang=2)
     world.join("g", "p")
     world.put(RESOURCE_CLAIMS, claim("c-q", [request("left"), request("right")]))
     member = pod("q", "c-q", schedulingGates=[OURS], schedulingGroup={"podGroupName": "g"})
@@ -422,8 +418,7 @@ def test_a_member_that_may_not_have_what_it_asks_for_keeps_its_group_waiting() -
 
 
 def test_a_basic_group_is_named_as_far_as_the_cards_reach() -> None:
-    world = Cluster({"a": 2})
-    world.put(POD_GROUPS, group("g"))
+    world = Cluster({"a": 2}, gang=0)
     world.join("g", *"pqr")
     world.run_until_idle()
     assert sorted(world.named(*"pqr")) == ["", "a", "a"]
@@ -431,8 +426,7 @@ def test_a_basic_group_is_named_as_far_as_the_cards_reach() -> None:
 
 
 def test_a_name_that_fails_is_written_again() -> None:
-    world = Cluster({"a": 2})
-    world.put(POD_GROUPS, group("g", 2))
+    world = Cluster({"a": 2}, gang=2)
     world.join("g", "p", "q")
     world.api.write_errors = [Unavailable("away")] * 2
     world.run_until_idle()
@@ -443,8 +437,7 @@ def test_a_name_that_fails_is_written_again() -> None:
 
 
 def test_a_name_that_is_refused_keeps_no_group() -> None:
-    world = Cluster({"a": 2})
-    world.put(POD_GROUPS, group("g", 2))
+    world = Cluster({"a": 2}, gang=2)
     world.join("g", "p", "q")
     world.api.write_errors = [Invalid("no names")]
     world.run_until_idle()
@@ -453,8 +446,7 @@ def test_a_name_that_is_refused_keeps_no_group() -> None:
 
 
 def test_min_count_that_is_lowered_is_enough() -> None:
-    world = Cluster({"a": 2})
-    world.put(POD_GROUPS, group("g", 3))
+    world = Cluster({"a": 2}, gang=3)
     world.join("g", *"pqr")
     world.run_until_idle()
     assert world.gated(*"pqr") == list("pqr")
@@ -486,8 +478,7 @@ def test_nodes_are_reserved_for_the_group_that_has_waited_longest() -> None:
 
 
 def test_metrics_say_how_many_groups_wait_and_how_long_a_group_took() -> None:
-    world = Cluster({"a": 2})
-    world.put(POD_GROUPS, group("g", 2))
+    world = Cluster({"a": 2}, gang=2)
     world.join("g", "p")
     world.run_until_idle()
     assert waiting_groups(world) == {"incomplete": 1.0, "devices": 0.0, "refused": 0.0}

@@ -111,8 +111,7 @@ def test_a_release_costs_the_same_however_many_wait(
     world.remove(RESOURCE_CLAIMS, "held")
     world.run_until_idle()
     assert calls == Calls(decisions=0, hints=2)
-    world.put(RESOURCE_CLAIMS, claim("new"))
-    world.put(PODS, pod("new", "new"))
+    world.ask("new", "new")
     while world.node_of("new") is None:
         world.worker.run_once(0)
     assert calls == Calls(decisions=1, hints=2)

@@ -49,6 +49,12 @@ def start(world: World, name: str, *asked: Object, count: int = 1, priority: int
     world.run_until_idle()
 
 
+def free(world: World, name: str) -> None:
+    """The claim is deleted."""
+    world.remove(RESOURCE_CLAIMS, name)
+    world.run_until_idle()
+
+
 def test_a_freed_card_goes_by_priority_then_age() -> None:
     world = two_full_nodes()
     for name, priority in (("old", 0), ("urgent", 5), ("young", 0)):
@@ -56,8 +62,7 @@ def test_a_freed_card_goes_by_priority_then_age() -> None:
         world.time += 1.0
     order = []
     for freed in ("a0", "a1", "b0"):
-        world.remove(RESOURCE_CLAIMS, freed)
-        world.run_until_idle()
+        free(world, freed)
         order += [n for n in ("old", "urgent", "young") if world.node_of(n) and n not in order]
     assert order == ["urgent", "old", "young"]
 
@@ -65,10 +70,8 @@ def test_a_freed_card_goes_by_priority_then_age() -> None:
 def test_a_new_pod_does_not_pass_pods_before_it_in_line() -> None:
     world = two_full_nodes()
     start(world, "urgent", priority=5)
-    world.put(RESOURCE_CLAIMS, claim("late"))
-    world.put(PODS, pod("late", "late"))
-    world.remove(RESOURCE_CLAIMS, "a0")
-    world.run_until_idle()
+    world.ask("late", "late")
+    free(world, "a0")
     assert world.node_of("urgent") == "a"
     assert world.node_of("late") is None
 
@@ -77,8 +80,7 @@ def test_small_pods_take_what_the_large_one_cannot_use_for_a_while() -> None:
     world = two_full_nodes()
     start(world, "large", count=2)
     start(world, "small")
-    world.remove(RESOURCE_CLAIMS, "a0")
-    world.run_until_idle()
+    free(world, "a0")
     assert world.node_of("small") == "a"
 
 
@@ -88,8 +90,7 @@ def starving() -> World:
     start(world, "large", count=2)
     world.time += 1.0
     world.after(FAIRNESS - 2.0)
-    world.remove(RESOURCE_CLAIMS, "a0")
-    world.run_until_idle()
+    free(world, "a0")
     world.after(1.0)
     return world
 
@@ -99,8 +100,7 @@ def test_then_a_node_is_reserved_for_it() -> None:
     start(world, "small")
     assert world.node_of("small") is None
     assert "1 reserved for pod default/large" in world.recorder.notes[-1]
-    world.remove(RESOURCE_CLAIMS, "a1")
-    world.run_until_idle()
+    free(world, "a1")
     assert world.node_of("large") == "a"
 
 
@@ -127,8 +127,7 @@ def test_another_node_is_reserved_when_the_pod_may_not_run_on_its_own() -> None:
 def test_other_nodes_are_open_to_all() -> None:
     world = starving()
     start(world, "small")
-    world.remove(RESOURCE_CLAIMS, "b0")
-    world.run_until_idle()
+    free(world, "b0")
     assert world.node_of("small") == "b"
 
 
@@ -166,8 +165,7 @@ def test_the_reservation_ends_when_the_claim_of_the_pod_is_gone() -> None:
     """The pod may stay for ever."""
     world = starving()
     start(world, "small")
-    world.remove(RESOURCE_CLAIMS, "large")
-    world.run_until_idle()
+    free(world, "large")
     assert world.node_of("small") == "a"
 
 
@@ -190,12 +188,10 @@ def test_the_reservation_ends_when_the_pod_is_refused() -> None:
     start(world, "refused", either, request("y"))
     world.after(FAIRNESS)
     start(world, "small")
-    world.remove(RESOURCE_CLAIMS, "a0")
-    world.run_until_idle()
+    free(world, "a0")
     assert world.node_of("small") is None
     assert "1 reserved for pod default/refused" in world.recorder.notes[-1]
-    world.remove(RESOURCE_CLAIMS, "a1")
-    world.run_until_idle()
+    free(world, "a1")
     assert any("would have 2 GCU devices" in each for each in world.recorder.notes)
     assert world.node_of("small") == "a"
 
@@ -205,8 +201,7 @@ def test_no_node_is_reserved_for_a_pod_that_no_empty_node_could_serve() -> None:
     start(world, "impossible", count=3)
     world.after(FAIRNESS)
     start(world, "small")
-    world.remove(RESOURCE_CLAIMS, "a0")
-    world.run_until_idle()
+    free(world, "a0")
     assert world.node_of("small") == "a"
 
 
@@ -231,6 +226,5 @@ def test_the_node_is_found_once_for_a_class_and_a_state(monkeypatch: pytest.Monk
         world.after(FAIRNESS)
     assert len(found) <= 4
     start(world, "small")
-    world.remove(RESOURCE_CLAIMS, "a0")
-    world.run_until_idle()
+    free(world, "a0")
     assert world.node_of("small") is None, "the node is reserved now that it could serve them"

@@ -30,8 +30,7 @@ def test_nothing_is_allocated_or_released(world: World) -> None:
 
 
 def test_our_gate_is_lifted_at_once(world: World) -> None:
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c", schedulingGates=[{"name": SCHEDULING_GATE}]))
+    world.ask("p", "c", schedulingGates=[{"name": SCHEDULING_GATE}])
     assert world.run_until_idle() == ["p patch"]
 
 

@@ -14,7 +14,6 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from controller.legacy_resources.decision_cache import TRANSLATE
-from controller.main import webhook_of
 from controller.settings import ControllerSettings
 from controller.webhook.service import AMOUNTS, LIMITS
 from controller.webhook.webhook import Webhook
@@ -41,10 +40,9 @@ def authority(tmp_path: Path) -> Authority:
 @pytest.fixture
 def webhook(authority: Authority, registry: CollectorRegistry) -> Iterator[Webhook]:
     pair = authority.server("webhook", (LOCAL,))
-    made = started(
+    made = webhook_with(
         registry, webhook_certificate=pair.certificate, webhook_key=pair.key, webhook_port=0
     )
-    assert made is not None
     made.start()
     yield made
     made.stop()
@@ -70,13 +68,13 @@ class Accounts:
         return FakeWatch((), stays=True)
 
 
-def started(
+def webhook_with(
     registry: CollectorRegistry, api: Accounts | None = None, **settings: Any
-) -> Webhook | None:
+) -> Webhook:
     """`api` is needed for events, and for the decision about limits where it is followed."""
     defaults = {"webhook_device_classes": f" {OWN},", "webhook_drain": 0.0}
     values = ControllerSettings.model_validate(defaults | settings)
-    return webhook_of(values, cast("Api", api), registry, identity="replica-0")
+    return Webhook(values, cast("Api", api), registry, identity="replica-0")
 
 
 @pytest.mark.parametrize("device_class", [CLASS_SHARED, OWN])
@@ -107,7 +105,7 @@ def test_limits_are_translated_as_was_decided(
     authority: Authority, registry: CollectorRegistry, annotations: dict[str, str], translated: bool
 ) -> None:
     pair = authority.server("webhook", (LOCAL,))
-    webhook = started(
+    webhook = webhook_with(
         registry,
         Accounts(annotations),
         webhook_certificate=pair.certificate,
@@ -116,7 +114,6 @@ def test_limits_are_translated_as_was_decided(
         legacy_resources_config="limits",
         lease_namespace="gcu",
     )
-    assert webhook is not None
     webhook.start()
     trust = ssl.create_default_context(cafile=str(authority.certificate))
 
@@ -153,10 +150,6 @@ def test_its_threads_and_its_certificate_are_watched(
     assert webhook.live() == "the server of the webhook ended"
 
 
-def test_there_is_none_without_a_certificate(registry: CollectorRegistry) -> None:
-    assert started(registry) is None
-
-
 def test_a_certificate_needs_its_key(registry: CollectorRegistry, tmp_path: Path) -> None:
     with pytest.raises(InvalidValue, match="no certificate or no key"):
-        started(registry, webhook_certificate=tmp_path / "tls.crt")
+        webhook_with(registry, webhook_certificate=tmp_path / "tls.crt")

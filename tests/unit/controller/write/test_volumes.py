@@ -52,8 +52,7 @@ def zoned(volumes: int = 1) -> World:
         volume_claim("data"),
     )
     for number in range(volumes):
-        world.put(RESOURCE_CLAIMS, claim(f"c{number}"))
-        world.put(PODS, pod(f"p{number}", f"c{number}", volumes=BY_CLAIM))
+        world.ask(f"p{number}", f"c{number}", volumes=BY_CLAIM)
     return world
 
 
@@ -65,8 +64,7 @@ def test_a_pod_follows_its_bound_volume() -> None:
 
 def test_nothing_is_read_in_the_deciding_thread() -> None:
     world = zoned()
-    world.put(RESOURCE_CLAIMS, claim("other"))
-    world.put(PODS, pod("other", "other"))
+    world.ask("other", "other")
     world.pool.is_paused = True
     world.run_until_idle()
     assert world.api.reads == []
@@ -98,8 +96,7 @@ def test_what_is_freed_elsewhere_is_not_for_a_pod_with_a_volume() -> None:
             held = allocated(f"{name}{bus}", name, f"whole-0000-{bus}-00-0")
             world.put(RESOURCE_CLAIMS, held)
     world.run_until_idle()
-    world.put(RESOURCE_CLAIMS, claim("z"))
-    world.put(PODS, pod("z", "z"))
+    world.ask("z", "z")
     world.run_until_idle()
     before = world.metric("gcu_controller_unsatisfied_total")
     world.remove(RESOURCE_CLAIMS, "a00")
@@ -138,8 +135,7 @@ def test_what_was_read_for_a_pod_is_not_used_for_the_next_of_its_name() -> None:
 
 def test_volumes_of_a_bound_pod_are_not_read() -> None:
     world = zoned(0)
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c", volumes=BY_CLAIM, nodeName="a"))
+    world.ask("p", "c", volumes=BY_CLAIM, nodeName="a")
     world.run_until_idle()
     assert (world.node_of("c"), world.api.reads) == ("a", [])
 
@@ -202,8 +198,7 @@ def test_of_a_pod_with_thousands_of_volumes_a_few_are_read() -> None:
     names = [f"v{number}" for number in range(5_000)]
     volumes = [{"name": n, "persistentVolumeClaim": {"claimName": n}} for n in names]
     twice = [{"name": f"again-{n}", "persistentVolumeClaim": {"claimName": n}} for n in names]
-    world.put(RESOURCE_CLAIMS, claim("c"))
-    world.put(PODS, pod("p", "c", volumes=[*twice[:1], *volumes]))
+    world.ask("p", "c", volumes=[*twice[:1], *volumes])
     world.run_until_idle()
     assert world.api.reads == [f"persistentvolumeclaims {n}" for n in names[:MOST_READ]]
     assert world.node_of("c") is not None

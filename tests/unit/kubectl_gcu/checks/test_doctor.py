@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from typing import Any
 
@@ -33,6 +32,7 @@ from kubectl_gcu.checks.installation import (
 from kubectl_gcu.main import PARTIAL, WRONG
 from tests.unit.kubectl_gcu.checks.claims_for_scheduler import claim, config
 from tests.unit.kubectl_gcu.checks.installations import HEALTHY, STATE, event, found_in, lease
+from tests.unit.kubectl_gcu.command import gcu
 
 PACKED = {
     "metadata": {"name": "parts", "namespace": "team"},
@@ -152,10 +152,7 @@ def test_what_may_not_be_read_is_no_finding() -> None:
 
 def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(server: Any, *arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(main, "connect", lambda *_, **__: server)
-        out, errors = io.StringIO(), io.StringIO()
-        code = main.run(["doctor", "--namespace=default", *arguments], {}, out, errors)
-        return code, out.getvalue(), errors.getvalue()
+        return gcu(server, "doctor", *arguments)
 
     code, out, _ = run(Server(), "--output=json")
     [late] = json.loads(out)  # the lease of January

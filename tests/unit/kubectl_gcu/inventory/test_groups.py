@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from typing import Any, Final
 
@@ -18,11 +17,12 @@ from dra_driver.kube.resources import (
 )
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import SCHEDULING_GATE
-from kubectl_gcu import main
 from kubectl_gcu.cluster.state import read_cluster
 from kubectl_gcu.inventory.groups import groups
 from tests.unit.controller.allocator.build import allocated, claim
-from tests.unit.kubectl_gcu.scheduling.test_pod_groups import group, held, member, refuses
+from tests.unit.controller.test_pod_groups import group
+from tests.unit.kubectl_gcu.command import gcu
+from tests.unit.kubectl_gcu.scheduling.test_pod_groups import held, member, refuses
 from tests.unit.kubectl_gcu.server import cluster
 
 GATE: Final = [{"name": SCHEDULING_GATE}]
@@ -32,7 +32,7 @@ WAITING: Final = [(PODS, member(name, schedulingGates=GATE)) for name in ("p", "
 
 
 def shown(*objects: tuple[Resource, Object], node: str = "", needs: int = 3, **more: Any) -> Any:
-    server = cluster((POD_GROUPS, group(needs)), *objects, **more)
+    server = cluster((POD_GROUPS, group("g", needs)), *objects, **more)
     return [str(each) for each in groups(read_cluster(server, "default"), node)]
 
 
@@ -72,29 +72,31 @@ def test_which_groups_are_shown(claims: list[Object], is_shown: bool) -> None:
 
 
 def test_where_the_group_cannot_be_read() -> None:
-    server = cluster((POD_GROUPS, group(3)), *WAITING)
+    server = cluster((POD_GROUPS, group("g", 3)), *WAITING)
     old = refuses(server, NotFound("not served", status=404), POD_GROUPS, POD_GROUPS_V1BETA1)
     [view] = groups(read_cluster(old, "default"))
     assert (view.min_count, view.gated) == (None, 2)
-    hidden = cluster((POD_GROUPS, group(3)), *WAITING, forbidden=[POD_GROUPS, POD_GROUPS_V1BETA1])
+    hidden = cluster(
+        (POD_GROUPS, group("g", 3)), *WAITING, forbidden=[POD_GROUPS, POD_GROUPS_V1BETA1]
+    )
     found = read_cluster(hidden, "default")
     assert found.missing[POD_GROUPS].endswith("how many pods a group needs is not shown")
 
 
 def test_the_older_version_is_read() -> None:
-    server = cluster((POD_GROUPS_V1BETA1, group(3)), *WAITING)
+    server = cluster((POD_GROUPS_V1BETA1, group("g", 3)), *WAITING)
     [view] = groups(read_cluster(refuses(server, NotFound("no", status=404), POD_GROUPS), "d"))
     assert view.min_count == 3
 
 
-def test_table_and_json(monkeypatch: pytest.MonkeyPatch) -> None:
-    server = cluster((POD_GROUPS, group(3)), *RUNNING, *DEVICES)
-    monkeypatch.setattr(main, "connect", lambda *_, **__: server)
-    out = {form: io.StringIO() for form in ("table", "json")}
-    for form, to in out.items():
-        assert main.run(["inspect", "-n=default", f"-o={form}"], {}, to, io.StringIO()) == 0
-    [*_, last] = out["table"].getvalue().splitlines()
+def test_table_and_json() -> None:
+    server = cluster((POD_GROUPS, group("g", 3)), *RUNNING, *DEVICES)
+    (code, table, _), (code_of_json, as_json, _) = (
+        gcu(server, "inspect", f"-o={form}") for form in ("table", "json")
+    )
+    assert code == code_of_json == 0
+    [*_, last] = table.splitlines()
     assert last == "podgroup default/g: 3 of 3 needed bound: a (2), b (1)"
     nodes = [["a", 2], ["b", 1]]
-    [view] = json.loads(out["json"].getvalue())["groups"]
+    [view] = json.loads(as_json)["groups"]
     assert view == {"name": "default/g", "minCount": 3, "nodes": nodes, "gated": 0, "ungated": 0}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from typing import Any
 
@@ -18,9 +17,9 @@ from dra_driver.kube.resources import (
     RESOURCE_SLICES,
     Resource,
 )
-from kubectl_gcu import main
 from kubectl_gcu.cluster.state import ClusterState, read_cluster
 from kubectl_gcu.main import FAILED, PARTIAL
+from tests.unit.kubectl_gcu.command import gcu
 from tests.unit.kubectl_gcu.inventory.inspected import BY_CLAIMS, annotated
 
 
@@ -81,48 +80,35 @@ def test_a_user_of_one_namespace_sees_its_claims_and_what_is_missing() -> None:
     assert pods.startswith("you may not list pods, not even in the namespace team: pods and")
 
 
-@pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Runs the command on a server; gives the exit code, and what it prints."""
-
-    def run(server: Any, *arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(main, "connect", lambda *_, **__: server)
-        out, errors = io.StringIO(), io.StringIO()
-        code = main.run(["inspect", "--namespace=team", *arguments], {}, out, errors)
-        return code, out.getvalue(), errors.getvalue()
-
-    return run
-
-
-def test_exit_codes(command: Any) -> None:
-    code, out, errors = command(Server(BY_CLAIMS), "a", "--output=json")
+def test_exit_codes() -> None:
+    code, out, errors = gcu(Server(BY_CLAIMS), "inspect", "a", "--output=json")
     assert (code, errors, json.loads(out)["nodes"][0]["name"]) == (0, "", "a")
-    code, out, errors = command(Server(BY_CLAIMS), "z")
+    code, out, errors = gcu(Server(BY_CLAIMS), "inspect", "z")
     assert (code, out) == (FAILED, "")
     assert errors == "error: the node z has no GCUs of this driver\n"
-    code, _, errors = command(Server(ClusterState()))
+    code, _, errors = gcu(Server(ClusterState()), "inspect")
     assert (code, errors) == (FAILED, "error: the cluster has no GCUs of this driver\n")
-    code, out, errors = command(Server(BY_CLAIMS, (NODES, "")))
+    code, out, errors = gcu(Server(BY_CLAIMS, (NODES, "")), "inspect")
     assert (code, errors.startswith("warning: you may not list nodes")) == (PARTIAL, True)
     assert "0000:01:00.0" in out
     broken = ClusterState(nodes=(annotated("b", "{"),))
-    code, _, errors = command(Server(broken))
+    code, _, errors = gcu(Server(broken), "inspect")
     assert code == PARTIAL
     assert errors.startswith("warning: node b: annotation gcu.enflame.com/cards cannot be read")
 
 
-def test_a_server_that_does_not_answer_is_an_error(command: Any) -> None:
+def test_a_server_that_does_not_answer_is_an_error() -> None:
     class Silent(Server):
         def server_version(self) -> ServerVersion:
             raise Unavailable("no answer", remedy="try again")
 
-    code, out, errors = command(Silent(BY_CLAIMS))
+    code, out, errors = gcu(Silent(BY_CLAIMS), "inspect")
     assert (code, out) == (FAILED, "")
     assert errors.startswith("error: no answer")
 
 
-def test_wrong_usage_is_2(command: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage_is_2(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        command(Server(BY_CLAIMS), "--output=xml")
+        gcu(Server(BY_CLAIMS), "inspect", "--output=xml")
     assert ended.value.code == 2
     assert "invalid choice: 'xml'" in capsys.readouterr().err

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from dra_driver.config.device_config import API_VERSION, KIND
 from dra_driver.kube.resources import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS
 from dra_driver.model.names import DRIVER
 from kubectl_gcu.scheduling import decision
-from kubectl_gcu.scheduling.explain import explain_pod
-from kubectl_gcu.scheduling.explanation import Explanation
 from tests.unit.controller.allocator.build import claim, request
 from tests.unit.controller.world import pod
-from tests.unit.kubectl_gcu.server import NOW, cluster
-
-
-def explained(server: Any, name: str = "p") -> Explanation:
-    return explain_pod(server, "default", name, now=NOW)
+from tests.unit.kubectl_gcu.explained import explained
+from tests.unit.kubectl_gcu.server import cluster
 
 
 def test_more_urgent_pods_are_named() -> None:

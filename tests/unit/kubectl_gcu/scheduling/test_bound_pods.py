@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object
-from kubectl_gcu.scheduling.explain import explain_pod
-from kubectl_gcu.scheduling.explanation import lines
 from kubectl_gcu.scheduling.steps import step_of
 from tests.unit.controller.allocator.build import allocated, claim
 from tests.unit.controller.world import pod
-from tests.unit.kubectl_gcu.server import NOW, cluster
+from tests.unit.kubectl_gcu.explained import explained_lines
+from tests.unit.kubectl_gcu.server import cluster
 
 
 def running() -> Object:
@@ -19,7 +18,7 @@ def running() -> Object:
 def test_a_pod_that_was_bound_before_its_claim_was_allocated_waits_for_the_allocator() -> None:
     """Its author named the node, or another scheduler without DRA bound it."""
     server = cluster((RESOURCE_CLAIMS, claim("c")), (PODS, pod("p", "c", nodeName="a")))
-    assert list(lines(explain_pod(server, "default", "p", now=NOW))) == [
+    assert explained_lines(server) == [
         "pod default/p",
         "  asks:   1 of gcu.enflame.com",
         "  next:   the allocator",

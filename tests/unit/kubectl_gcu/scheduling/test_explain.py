@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,19 +19,15 @@ from dra_driver.kube.resources import (
     RESOURCE_SLICES,
 )
 from dra_driver.model.names import RESOURCE_SHARED
-from kubectl_gcu import main
 from kubectl_gcu.main import FAILED, WAITS
 from kubectl_gcu.scheduling import decision
-from kubectl_gcu.scheduling.explain import explain_pod
-from kubectl_gcu.scheduling.explanation import Explanation, lines
+from kubectl_gcu.scheduling.explanation import lines
 from kubectl_gcu.scheduling.steps import Step
 from tests.unit.controller.allocator.build import CLASSES, allocated, claim, device, pool, request
 from tests.unit.controller.world import node, pod
-from tests.unit.kubectl_gcu.server import NOW, Server, cluster, event
-
-
-def explained(server: Any, name: str = "p") -> Explanation:
-    return explain_pod(server, "default", name, now=NOW)
+from tests.unit.kubectl_gcu.command import gcu
+from tests.unit.kubectl_gcu.explained import explained
+from tests.unit.kubectl_gcu.server import Server, cluster, event
 
 
 def test_the_allocator_says_what_each_node_lacks_and_which_claims_would_help() -> None:
@@ -226,17 +222,11 @@ def test_who_schedules_limits(server: Any, who: str) -> None:
     assert explained(server).step.who == who
 
 
-def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command() -> None:
     server = cluster(
         *((RESOURCE_CLAIMS, claim(name)) for name in ("c", "unused")), (PODS, pod("p", "c"))
     )
-    monkeypatch.setattr(main, "connect", lambda *_, **__: server)
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        out, errors = io.StringIO(), io.StringIO()
-        code = main.run(["explain", *arguments, "--namespace=default"], {}, out, errors)
-        return code, out.getvalue(), errors.getvalue()
-
+    run = partial(gcu, server, "explain")
     code, out, _ = run("pod", "p")
     assert (code, out.splitlines()[0]) == (WAITS, "pod default/p")
     code, out, _ = run("claim", "c", "--output=json")
@@ -253,7 +243,7 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (code, errors.startswith("error: no Pod nobody")) == (FAILED, True)
 
 
-def test_an_event_moves_no_cursor_and_adds_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_event_moves_no_cursor_and_adds_no_line() -> None:
     forged = event("GcuAllocationFailed", "\x1b[2J\nall is well") | {"metadata": {"name": "e"}}
     server = cluster(
         (RESOURCE_CLAIMS, claim("c")),
@@ -261,8 +251,6 @@ def test_an_event_moves_no_cursor_and_adds_no_line(monkeypatch: pytest.MonkeyPat
         (EVENTS, forged),
         forbidden=[RESOURCE_CLAIMS],
     )
-    monkeypatch.setattr(main, "connect", lambda *_, **__: server)
-    out = io.StringIO()
-    main.run(["explain", "pod", "p", "--namespace=default"], {}, out, io.StringIO())
-    assert "  why:    \ufffd[2J all is well\n" in out.getvalue()
-    assert "\x1b" not in out.getvalue()
+    _, out, _ = gcu(server, "explain", "pod", "p")
+    assert "  why:    \ufffd[2J all is well\n" in out
+    assert "\x1b" not in out

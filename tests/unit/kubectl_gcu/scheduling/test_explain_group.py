@@ -18,7 +18,8 @@ from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import SCHEDULING_GATE
 from kubectl_gcu.scheduling.explain_group import explain_group, group_lines
 from tests.unit.controller.allocator.build import claim
-from tests.unit.kubectl_gcu.scheduling.test_pod_groups import group, held, member, refuses
+from tests.unit.controller.test_pod_groups import group
+from tests.unit.kubectl_gcu.scheduling.test_pod_groups import held, member, refuses
 from tests.unit.kubectl_gcu.server import cluster
 
 GATE: Final = [{"name": SCHEDULING_GATE}]
@@ -28,7 +29,7 @@ NEEDS: Final = "  group:  PodGroup default/g needs 2 pods"
 
 
 def explained(*objects: Any, version: Any = POD_GROUPS, found: Object | None = None) -> list[str]:
-    server = cluster((version, found or group(2)), *objects)
+    server = cluster((version, found or group("g", 2)), *objects)
     if version is not POD_GROUPS:
         refuses(server, NotFound("not served", status=404), POD_GROUPS)
     return list(group_lines(explain_group(server, "default", "g")))
@@ -65,7 +66,7 @@ def test_a_group_that_lacks_a_pod() -> None:
 def test_a_group_that_kube_scheduler_has_not_bound() -> None:
     members = [member(name, status={"nominatedNodeName": "a"}) for name in "pq"]
     condition = {"type": "PodGroupInitiallyScheduled", "status": "False", "message": "no room"}
-    refused = group(2) | {"status": {"conditions": [condition]}}
+    refused = group("g", 2) | {"status": {"conditions": [condition]}}
     assert explained(*pods_of(*members), found=refused) == [
         "podgroup default/g",
         "  next:   kube-scheduler",

@@ -19,7 +19,6 @@ from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import SCHEDULING_GATE
 from kubectl_gcu.scheduling.admin_access import NEEDS_FREE_CARD
 from kubectl_gcu.scheduling.explain import explain_pod, pods_of_claim
-from kubectl_gcu.scheduling.explanation import lines
 from tests.control_plane.interfaces import (
     NET,
     PCIE_ROOT,
@@ -32,6 +31,7 @@ from tests.control_plane.interfaces import (
 from tests.unit.controller.allocator.build import CLASSES, allocated, claim, device, pool, request
 from tests.unit.controller.webhook.test_amounts import entry
 from tests.unit.controller.world import node, pod
+from tests.unit.kubectl_gcu.explained import explained_lines
 from tests.unit.kubectl_gcu.manifests import single, spec, template, workload
 from tests.unit.kubectl_gcu.scheduling.test_packing import controller
 from tests.unit.kubectl_gcu.scheduling.test_plan import plan
@@ -84,7 +84,7 @@ def cluster(
 
 @pytest.mark.parametrize("pods", [[], [by_allocator("scheduler")]], ids=["counters", "the chart"])
 def test_a_card_that_is_in_another_mode_keeps_the_pod_waiting(pods: list[Object]) -> None:
-    assert list(lines(explain_pod(cluster(*pods, held="shared"), "default", "p", now=NOW))) == [
+    assert explained_lines(cluster(*pods, held="shared")) == [
         "pod default/p",
         "  asks:   1 of gcu.enflame.com",
         "  next:   the allocator, which is kube-scheduler",
@@ -96,7 +96,7 @@ def test_a_card_that_is_in_another_mode_keeps_the_pod_waiting(pods: list[Object]
 
 
 def test_a_free_card_serves_the_pod() -> None:
-    found = list(lines(explain_pod(cluster(by_allocator("scheduler")), "default", "p", now=NOW)))
+    found = explained_lines(cluster(by_allocator("scheduler")))
     assert found[3:] == [
         f"  why:    kube-scheduler: {REFUSED}",
         "  help:   none is needed: node b has what it asks for",
@@ -111,7 +111,7 @@ def test_an_interface_of_another_driver_keeps_the_pod_waiting() -> None:
     waiting = pod("beside", "both", status=TRIED)
     interfaces = other_slice("b", [interface(0)])
     server = cluster(waiting, claims=(asked, user), slices=(interfaces,))
-    found = list(lines(explain_pod(server, "default", "beside", now=NOW)))
+    found = explained_lines(server, "beside")
     missing = "not on one node with what is asked of other drivers (both/net)"
     assert found[3:] == [
         f"  why:    2 cards: 1 free, 1 held; 1 requested; {missing}",
@@ -164,7 +164,7 @@ def test_the_pod_of_a_claim_that_kube_scheduler_made_for_limits() -> None:
 def explained(*pods: Object, wanted: Object, held: str = "") -> list[str]:
     """Of pod q, whose claim is the wanted one."""
     server = cluster(*pods, by_allocator("scheduler"), held=held, claims=(wanted,))
-    return list(lines(explain_pod(server, "default", "q", now=NOW)))
+    return explained_lines(server, "q")
 
 
 ADMIN = claim("admin", [request(adminAccess=True)])
@@ -249,7 +249,7 @@ def test_a_gated_pod_waits_for_room() -> None:
 
 def test_without_a_controller_nobody_lifts_a_gate() -> None:
     server = cluster(pod("q", "more", status=BLOCKED, **GATED), claims=(claim("more"),))
-    found = list(lines(explain_pod(server, "default", "q", now=NOW)))
+    found = explained_lines(server, "q")
     assert found[3:] == [
         (
             "  why:    no pod of the controller is ready, and without it nobody lifts the "
@@ -303,7 +303,7 @@ def test_a_claim_that_was_not_written_is_not_served() -> None:
     made = by_memory("7Gi")["spec"]
     unwritten = claim("old") | {"spec": made["spec"]}
     server = cluster(pod("q", "old", status=TRIED), claims=[unwritten])
-    found = list(lines(explain_pod(server, "default", "q", now=NOW)))
+    found = explained_lines(server, "q")
     assert "kube-scheduler reads capacity.requests alone; delete the claim" in found[3]
 
 

@@ -10,11 +10,10 @@ from dra_driver.kube.resources import EVENTS, PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import SCHEDULING_GATE
 from kubectl_gcu.output import as_object
-from kubectl_gcu.scheduling.explain import explain_pod
-from kubectl_gcu.scheduling.explanation import lines
 from kubectl_gcu.scheduling.held import NEXT, NEXT_OF_HELD_BACK, NEXT_OF_NOMINATED, held_devices
 from tests.unit.controller.allocator.build import allocated, claim, request
 from tests.unit.controller.world import pod, reserved
+from tests.unit.kubectl_gcu.explained import explained_lines
 from tests.unit.kubectl_gcu.server import CONTROLLER, NOW, by_controller, cluster, event
 
 FOUR = tuple(f"whole-0000-0{bus}-00-0" for bus in range(3, 7))
@@ -35,7 +34,7 @@ def batch(**more: Any) -> Object:
 
 
 def explained(*objects: Any) -> list[str]:
-    return list(lines(explain_pod(cluster(*objects), "default", "p", now=NOW)))
+    return explained_lines(cluster(*objects))
 
 
 def test_a_scheduler_that_may_not_run() -> None:
@@ -67,7 +66,7 @@ def test_a_scheduler_that_has_bound_other_pods() -> None:
 
 def test_whether_it_has_bound_others_is_left_out_without_the_right_to_see_it() -> None:
     server = cluster((RESOURCE_CLAIMS, held()), (PODS, batch()), forbidden=[PODS])
-    found = list(lines(explain_pod(server, "default", "p", now=NOW)))
+    found = explained_lines(server)
     assert found[3].endswith("perhaps no scheduler of that name is running")
 
 

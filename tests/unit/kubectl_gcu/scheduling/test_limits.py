@@ -7,11 +7,11 @@ import pytest
 from dra_driver.kube.resources import EVENTS, PODS
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import CLASS_LIMIT_PREFIX, CLASS_WHOLE, RESOURCE_CORE, RESOURCE_MEMORY
-from kubectl_gcu.scheduling.explain import explain_pod
 from kubectl_gcu.scheduling.steps import step_of
 from tests.unit.controller.allocator.build import allocated
 from tests.unit.controller.world import pod, unschedulable
-from tests.unit.kubectl_gcu.server import NOW, cluster, event
+from tests.unit.kubectl_gcu.explained import explained
+from tests.unit.kubectl_gcu.server import cluster, event
 
 OF_CLASS = f"{CLASS_LIMIT_PREFIX}{CLASS_WHOLE}"
 NOT_SERVED = f"the limit {OF_CLASS} is not served: … Use a ResourceClaim"
@@ -36,9 +36,7 @@ def test_a_limit_that_no_scheduler_extender_serves(limit: str, serves_claims: bo
 
 def test_a_limit_after_a_class_that_nothing_turns_into_a_claim() -> None:
     about = event("GcuLimitNotServed", NOT_SERVED) | {"metadata": {"name": "e"}}
-    found = explain_pod(
-        cluster((PODS, limited(OF_CLASS)), (EVENTS, about)), "default", "p", now=NOW
-    )
+    found = explained(cluster((PODS, limited(OF_CLASS)), (EVENTS, about)))
     assert (found.step.who, found.step.text) == (
         "the pod's author or an administrator",
         NOT_SERVED,

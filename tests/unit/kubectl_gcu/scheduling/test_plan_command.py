@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from dra_driver.kube.api import Listing
 from dra_driver.kube.errors import NotFound
@@ -21,13 +18,13 @@ from dra_driver.kube.resources import (
     Resource,
 )
 from dra_driver.model.names import RESOURCE_SHARED
-from kubectl_gcu import main
 from kubectl_gcu.main import FAILED, WAITS
+from tests.unit.kubectl_gcu.command import gcu
 from tests.unit.kubectl_gcu.manifests import TWO, limited, single, spec, template
 from tests.unit.kubectl_gcu.server import Server, cluster
 
 
-def test_on_a_saved_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_saved_state(tmp_path: Path) -> None:
     """No server is asked."""
     server = cluster((RESOURCE_CLAIM_TEMPLATES, template("two", TWO)))
     kinds = (RESOURCE_SLICES, DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES)
@@ -40,12 +37,9 @@ def test_on_a_saved_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     state.write_text(json.dumps({"kind": "List", "items": items}))
     pods = [single(spec(resourceClaimTemplateName=name)) for name in ("two", "nobody")]
     manifest.write_text(json.dumps({"kind": "List", "items": pods}))
-    monkeypatch.setattr(main, "connect", pytest.fail)
 
     def run(saved: Path) -> tuple[int, str, str]:
-        out, errors = io.StringIO(), io.StringIO()
-        code = main.run(["plan", f"--file={manifest}", f"--state={saved}"], {}, out, errors)
-        return code, out.getvalue(), errors.getvalue()
+        return gcu(None, "plan", f"--file={manifest}", f"--state={saved}")
 
     code, out, _ = run(state)
     assert (code, out.splitlines()[:2]) == (
@@ -61,20 +55,13 @@ def test_on_a_saved_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert run(tmp_path / "nowhere")[0] == FAILED
 
 
-def test_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_command(tmp_path: Path) -> None:
     manifest = tmp_path / "pods.yaml"
     manifest.write_text(
         f"kind: Pod\nmetadata: {{name: p}}\nspec: {json.dumps(limited(**{RESOURCE_SHARED: '2'}))}\n"
         "---\n"
     )
-
-    def run(server: Any, *arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(main, "connect", lambda *_, **__: server)
-        out, errors = io.StringIO(), io.StringIO()
-        given = ["plan", "--namespace=default", *arguments]
-        return main.run(given, {}, out, errors), out.getvalue(), errors.getvalue()
-
-    code, out, _ = run(cluster(), f"--file={manifest}")
+    code, out, _ = gcu(cluster(), "plan", f"--file={manifest}")
     assert (code, out.splitlines()) == (
         0,
         [
@@ -85,17 +72,17 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     )
     beside = "---\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: main}]}\n"
     manifest.write_text(manifest.read_text() + beside)
-    code, out, _ = run(cluster(), f"--file={manifest}")
+    code, out, _ = gcu(cluster(), "plan", f"--file={manifest}")
     assert (code, out.splitlines()[1]) == (0, "pod default/web: asks for no GCU")
     manifest.write_text(manifest.read_text().replace('"2"', '"5"'))
-    code, out, _ = run(cluster(), f"--file={manifest}", "--output=json")
+    code, out, _ = gcu(cluster(), "plan", f"--file={manifest}", "--output=json")
     assert (code, json.loads(out)["pods"][0]["node"]) == (WAITS, "")
-    code, _, errors = run(cluster(forbidden=[PODS]), f"--file={manifest}")
+    code, _, errors = gcu(cluster(forbidden=[PODS]), "plan", f"--file={manifest}")
     assert (code, errors) == (
         FAILED,
         "error: you may not list pods in the whole cluster, and so nothing can be planned\n",
     )
-    code, _, errors = run(cluster(), f"--file={tmp_path}/nowhere")
+    code, _, errors = gcu(cluster(), "plan", f"--file={tmp_path}/nowhere")
     assert (code, errors.startswith(f"error: {tmp_path}/nowhere cannot be read")) == (FAILED, True)
 
 
@@ -108,17 +95,11 @@ class WithoutDra(Server):
         return super().list(resource, **more)
 
 
-def test_without_dra_nothing_can_be_planned(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_without_dra_nothing_can_be_planned(tmp_path: Path) -> None:
     manifest = tmp_path / "pod.json"
     manifest.write_text(json.dumps(single(limited(**{RESOURCE_SHARED: "2"}))))
-    monkeypatch.setattr(main, "connect", lambda *_, **__: WithoutDra())
-    errors = io.StringIO()
-    code = main.run(
-        ["plan", f"--file={manifest}", "--namespace=default"], {}, io.StringIO(), errors
-    )
-    assert (code, errors.getvalue()) == (
+    code, _, errors = gcu(WithoutDra(), "plan", f"--file={manifest}")
+    assert (code, errors) == (
         FAILED,
         (
             "error: the API server has no resourceslices of resource.k8s.io/v1, and so nothing can "

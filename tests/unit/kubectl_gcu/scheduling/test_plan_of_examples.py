@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,8 +14,8 @@ import yaml
 from dra_driver.model.devices.device import whole_device
 from dra_driver.model.devices.device_shares import drs_device, shared_device
 from dra_driver.model.names import ALLOCATOR_CONTROLLER, ALLOCATOR_SCHEDULER, DRIVER, pool_name
-from kubectl_gcu.main import run
 from tests.control_plane.cards import card, table
+from tests.unit.kubectl_gcu.command import gcu
 
 CHECKOUT: Final = Path(__file__).parents[4]
 NODES: Final = {"large": (42976, 8), "small": (49120, 4)}
@@ -92,7 +91,6 @@ def devices(memory_mib: int, count: int, allocator: str) -> Iterator[Object]:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_it_fits(state: Path, name: str) -> None:
     file = CHECKOUT / "examples" / name / f"{name}.yaml"
-    out, errors = io.StringIO(), io.StringIO()
-    code = run(["plan", "-f", str(file), "--state", str(state)], {}, out, errors)
-    assert (code, errors.getvalue()) == (0, ""), out.getvalue()
-    assert ": node " in out.getvalue()
+    code, out, errors = gcu(None, "plan", "-f", str(file), "--state", str(state))
+    assert (code, errors) == (0, ""), out
+    assert ": node " in out

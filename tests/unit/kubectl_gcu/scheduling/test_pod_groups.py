@@ -17,25 +17,19 @@ from dra_driver.kube.resources import (
 )
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import SCHEDULING_GATE
-from kubectl_gcu.scheduling.explain import explain_pod
-from kubectl_gcu.scheduling.explanation import Explanation, lines
+from kubectl_gcu.scheduling.explanation import lines
 from kubectl_gcu.scheduling.held import NEXT_OF_HELD_BACK
 from tests.unit.controller.allocator.build import allocated, claim
+from tests.unit.controller.test_pod_groups import group
 from tests.unit.controller.world import pod
-from tests.unit.kubectl_gcu.server import NOW, by_controller, cluster
+from tests.unit.kubectl_gcu.explained import explained
+from tests.unit.kubectl_gcu.server import by_controller, cluster
 
 NEEDS = "  group:  PodGroup default/g needs 2 pods "
 
 
 def member(name: str, **more: Any) -> Object:
     return pod(name, f"c-{name}", schedulingGroup={"podGroupName": "g"}, **more)
-
-
-def group(min_count: int) -> Object:
-    """A gang; with 0 a Basic group."""
-    policy: Object = {"gang": {"minCount": min_count}} if min_count else {"basic": {}}
-    metadata = {"namespace": "default", "name": "g"}
-    return {"metadata": metadata, "spec": {"schedulingPolicy": policy}}
 
 
 def held(name: str) -> Object:
@@ -45,7 +39,7 @@ def held(name: str) -> Object:
 def server(
     *members: Object,
     claims: Sequence[Object],
-    groups: Sequence[Object] = (group(2),),
+    groups: Sequence[Object] = (group("g", 2),),
     version: Resource = POD_GROUPS,
 ) -> Any:
     return cluster(
@@ -66,10 +60,6 @@ def refuses(found: Any, error: Exception, *resources: Resource) -> Any:
 
     found.list = listed
     return found
-
-
-def explained(found: Any) -> Explanation:
-    return explain_pod(found, "default", "p", now=NOW)
 
 
 def test_nothing_is_allocated_for_a_gang_with_too_few_pods() -> None:
@@ -128,7 +118,7 @@ def test_a_gated_gang_of_which_one_pod_is_served() -> None:
 @pytest.mark.parametrize("size", [0, 2])
 def test_a_member_with_a_gate_of_others_holds_all(size: int) -> None:
     gated = member("q", schedulingGates=[{"name": "x.io/hold"}])
-    found = explained(server(member("p"), gated, claims=[held("p")], groups=[group(size)]))
+    found = explained(server(member("p"), gated, claims=[held("p")], groups=[group("g", size)]))
     assert found.step.who == "whoever set the scheduling gate"
     assert "is held by a scheduling gate" in found.step.text
     assert found.group
@@ -151,7 +141,7 @@ def test_a_pod_group_that_does_not_exist() -> None:
 )
 def test_a_pod_that_waits_for_no_other(members: Sequence[Object], size: int) -> None:
     claims = [held(name) for name in "pqr"]
-    found = explained(server(*members, claims=claims, groups=[group(size)]))
+    found = explained(server(*members, claims=claims, groups=[group("g", size)]))
     assert (found.group, found.step.who) == ("", "kube-scheduler")
 
 

@@ -8,14 +8,13 @@ import pytest
 
 from dra_driver.kube.resources import EVENTS, PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object
-from kubectl_gcu.scheduling.explain import explain_pod
-from kubectl_gcu.scheduling.explanation import lines
 from kubectl_gcu.scheduling.held import NEXT_OF_REFUSED
 from kubectl_gcu.scheduling.refusal import MAKE_ROOM, against_nodes, refusal
 from kubectl_gcu.scheduling.steps import step_of
 from tests.unit.controller.allocator.build import allocated, claim, request
 from tests.unit.controller.world import pod, unschedulable
-from tests.unit.kubectl_gcu.server import NOW, by_controller, cluster
+from tests.unit.kubectl_gcu.explained import explained_lines
+from tests.unit.kubectl_gcu.server import by_controller, cluster
 
 PREEMPTION = (
     " still not schedulable, preemption: 0/2 nodes are available: 2 Preemption is not helpful for "
@@ -88,7 +87,7 @@ def refused(asked: str) -> list[str]:
         (EVENTS, failed_scheduling(f"{CPU}.{PREEMPTION}", 1)),
         (EVENTS, failed_scheduling(CLAIMS, 2)),
     )
-    return list(lines(explain_pod(server, "default", "p", now=NOW)))
+    return explained_lines(server)
 
 
 def test_devices_that_are_there_do_not_help_where_cpu_is_missing() -> None:
@@ -123,7 +122,7 @@ def test_it_is_said_until_kube_scheduler_has_tried_the_pod_again() -> None:
         (PODS, pod("p", "c", status=status)),
         (EVENTS, failed_scheduling(f"{CPU}.{PREEMPTION}", 1)),
     )
-    assert list(lines(explain_pod(server, "default", "p", now=NOW))) == [
+    assert explained_lines(server) == [
         "pod default/p",
         "  next:   kube-scheduler",
         "  holds:  shared-0000-02-00-0 of node b",

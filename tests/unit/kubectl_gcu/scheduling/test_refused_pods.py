@@ -19,20 +19,16 @@ from dra_driver.kube.resources import (
     Resource,
 )
 from dra_driver.model.claims.claim import Object
-from kubectl_gcu.scheduling.explain import explain_pod
-from kubectl_gcu.scheduling.explanation import Explanation, lines
+from kubectl_gcu.scheduling.explanation import lines
 from tests.unit.controller.allocator.build import CLASSES, claim, device, pool, request
 from tests.unit.controller.world import node, pod
+from tests.unit.kubectl_gcu.explained import explained
 from tests.unit.kubectl_gcu.manifests import single
 from tests.unit.kubectl_gcu.scheduling.test_plan import plan
-from tests.unit.kubectl_gcu.server import CONTROLLER, NOW, Server, cluster
+from tests.unit.kubectl_gcu.server import CONTROLLER, Server, cluster
 
 SLICE = request(cls="shared-gcu.enflame.com")
 SOME_NOT_ALL = "containers 'main' and 'side' of pod default/p share some GCU requests but not all"
-
-
-def explained(server: Any) -> Explanation:
-    return explain_pod(server, "default", "p", now=NOW)
 
 
 def sharing() -> Object:

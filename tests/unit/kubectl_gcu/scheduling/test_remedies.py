@@ -15,7 +15,6 @@ from dra_driver.kube.resources import (
 )
 from dra_driver.model.claims.claim import Object
 from kubectl_gcu.scheduling import remedies
-from kubectl_gcu.scheduling.explain import explain_pod
 from kubectl_gcu.scheduling.explanation import lines
 from tests.generated_docs import CHECKOUT
 from tests.unit.controller.allocator.build import (
@@ -28,7 +27,8 @@ from tests.unit.controller.allocator.build import (
     request,
 )
 from tests.unit.controller.world import node, pod
-from tests.unit.kubectl_gcu.server import NOW, Server, cluster
+from tests.unit.kubectl_gcu.explained import explained
+from tests.unit.kubectl_gcu.server import Server, cluster
 
 HEALTH = "docs/user/health.md#what-to-do-with-an-unhealthy-card"
 UNUSABLE = "neither the end of claims nor a smaller request would help: of the cards that the "
@@ -104,7 +104,7 @@ def test_what_helps_where_no_claims_end_does(
         (RESOURCE_CLAIMS, claim("c", [wanted])),
         (PODS, pod("p", "c")),
     )
-    verdict = explain_pod(server, "default", "p", now=NOW).verdict
+    verdict = explained(server).verdict
     assert verdict is not None
     assert verdict.remedy == remedy
 
@@ -156,7 +156,7 @@ def test_nodes_that_the_pods_own_constraints_exclude(spec: Object, help_: str) -
         (RESOURCE_CLAIMS, claim("c")),
         (PODS, pod("p", "c", **spec)),
     )
-    verdict = explain_pod(server, "default", "p", now=NOW).verdict
+    verdict = explained(server).verdict
     assert verdict is not None
     assert verdict.remedy == help_
 
@@ -178,7 +178,7 @@ def waiting(*taints: list[Object], **more: Any) -> Any:
 
 
 def test_the_cards_that_only_taints_keep_from_the_pod_are_named() -> None:
-    found = explain_pod(waiting([UNHEALTHY], [UNHEALTHY, FAILING]), "default", "p", now=NOW)
+    found = explained(waiting([UNHEALTHY], [UNHEALTHY, FAILING]))
     assert [line for line in lines(found) if line.startswith("  taint:")] == [
         "  taint:  node a, card 0000:01:00.0: gcu.enflame.com/unhealthy=lost:NoSchedule",
         (
@@ -189,7 +189,7 @@ def test_the_cards_that_only_taints_keep_from_the_pod_are_named() -> None:
 
 
 def test_of_very_many_tainted_cards_the_first_are_shown() -> None:
-    found = explain_pod(waiting(*[[UNHEALTHY]] * 21), "default", "p", now=NOW)
+    found = explained(waiting(*[[UNHEALTHY]] * 21))
     first, *others = (line for line in lines(found) if line.startswith("  taint:"))
     assert (first, len(others)) == ("  taint:  of 21 cards the first 20 are:", 20)
 
@@ -197,7 +197,7 @@ def test_of_very_many_tainted_cards_the_first_are_shown() -> None:
 def test_a_card_whose_taint_the_pod_tolerates_is_not_named() -> None:
     tolerates = [{"key": UNHEALTHY["key"], "operator": "Exists"}]
     server = waiting([UNHEALTHY], [FAILING], tolerations=tolerates, count=2)
-    verdict = explain_pod(server, "default", "p", now=NOW).verdict
+    verdict = explained(server).verdict
     assert verdict is not None
     assert verdict.tainted == ("node a, card 0000:02:00.0: gcu.enflame.com/failing:NoSchedule",)
 

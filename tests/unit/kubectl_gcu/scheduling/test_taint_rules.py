@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -23,13 +22,13 @@ from dra_driver.kube.resources import (
 )
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import DRIVER
-from kubectl_gcu import main
 from kubectl_gcu.main import PARTIAL, WAITS
-from kubectl_gcu.scheduling.explain import explain_pod
 from tests.unit.controller.allocator.build import CLASSES, claim, device, pool, taint_rule
 from tests.unit.controller.world import node, pod
+from tests.unit.kubectl_gcu.command import gcu
+from tests.unit.kubectl_gcu.explained import explained
 from tests.unit.kubectl_gcu.manifests import single, spec
-from tests.unit.kubectl_gcu.server import NOW, Server
+from tests.unit.kubectl_gcu.server import Server
 
 DRAIN = taint_rule(
     "drain", {"driver": DRIVER}, {"key": "example.com/drain", "effect": "NoSchedule"}
@@ -64,7 +63,7 @@ OBJECTS = (
 def test_a_pod_waits_for_a_card_that_a_rule_taints(resource: Resource) -> None:
     server: Any = VersionedServer(*OBJECTS, (resource, DRAIN))
     server.versions = (resource,)
-    found = explain_pod(server, "default", "p", now=NOW)
+    found = explained(server)
     assert found.verdict is not None
     assert found.verdict.node == ""
     assert found.verdict.reason == (
@@ -87,7 +86,7 @@ SELECTS_ALL = pytest.mark.parametrize(
 def test_what_a_rule_without_a_selector_selects(resource: Resource, node: str) -> None:
     server: Any = VersionedServer(*OBJECTS, (resource, WITHOUT_SELECTOR))
     server.versions = (resource,)
-    found = explain_pod(server, "default", "p", now=NOW)
+    found = explained(server)
     assert found.verdict is not None
     assert found.verdict.node == node
 
@@ -104,14 +103,14 @@ def test_whether_inspect_shows_it(
 ) -> None:
     server: Any = VersionedServer(*OBJECTS, (resource, WITHOUT_SELECTOR))
     server.versions = (resource,)
-    _, found, _ = inspected(server, monkeypatch)
+    _, found, _ = inspected(server)
     assert ("drain by DeviceTaintRule drain" in found[1]) == (not node)
 
 
 def test_a_server_without_such_rules() -> None:
     server: Any = VersionedServer(*OBJECTS)
     server.versions = ()
-    found = explain_pod(server, "default", "p", now=NOW)
+    found = explained(server)
     assert found.verdict is not None
     assert (found.verdict.node, found.missing) == ("a", "")
 
@@ -129,7 +128,7 @@ class ForbiddingServer(Server):
 def test_a_user_who_may_not_read_them_learns_it(minor: int, missing: str) -> None:
     server: Any = ForbiddingServer(*OBJECTS)
     server.version = ServerVersion(1, minor, f"v1.{minor}.1")
-    found = explain_pod(server, "default", "p", now=NOW)
+    found = explained(server)
     assert found.verdict is not None
     assert (found.verdict.node, found.missing) == ("a", missing)
 
@@ -152,38 +151,30 @@ def planned(tmp_path: Path, *rules: tuple[Resource, Object], code: int | None = 
         ]
     state.write_text(json.dumps({"kind": "List", "items": objects}))
     manifest.write_text(json.dumps(single(spec(resourceClaimName="c"))))
-    out, errors = io.StringIO(), io.StringIO()
-    ended = main.run(["plan", f"--file={manifest}", f"--state={state}"], {}, out, errors)
-    assert errors.getvalue() == ""
+    ended, out, errors = gcu(None, "plan", f"--file={manifest}", f"--state={state}")
+    assert errors == ""
     assert code in {None, ended}
-    return out.getvalue()
+    return out
 
 
-def test_a_plan_without_them_is_one_of_a_part(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_plan_without_them_is_one_of_a_part(tmp_path: Path) -> None:
     server: Any = ForbiddingServer(*OBJECTS)
     server.version = ServerVersion(1, 37, "v1.37.1")
-    monkeypatch.setattr(main, "connect", lambda *_, **__: server)
     manifest = tmp_path / "pod.json"
     manifest.write_text(json.dumps(single(spec(resourceClaimName="c"))))
-    errors = io.StringIO()
-    given = ["plan", f"--file={manifest}", "--namespace=default"]
-    assert main.run(given, {}, io.StringIO(), errors) == PARTIAL
-    assert errors.getvalue() == f"warning: {UNREAD}count as free\n"
+    code, _, errors = gcu(server, "plan", f"--file={manifest}")
+    assert (code, errors) == (PARTIAL, f"warning: {UNREAD}count as free\n")
 
 
-def inspected(server: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[int, list[str], str]:
-    monkeypatch.setattr(main, "connect", lambda *_, **__: server)
-    out, errors = io.StringIO(), io.StringIO()
-    code = main.run(["inspect", "--namespace=default"], {}, out, errors)
-    return code, out.getvalue().splitlines(), errors.getvalue()
+def inspected(server: Any) -> tuple[int, list[str], str]:
+    code, out, errors = gcu(server, "inspect")
+    return code, out.splitlines(), errors
 
 
-def test_inspect_shows_that_a_rule_taints_a_card(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inspect_shows_that_a_rule_taints_a_card() -> None:
     informs = taint_rule("inform", {"driver": DRIVER}, {"key": "example.com/x", "effect": "None"})
     rules = ((DEVICE_TAINT_RULES, each) for each in (DRAIN, informs))
-    code, found, _ = inspected(VersionedServer(*OBJECTS, *rules), monkeypatch)
+    code, found, _ = inspected(VersionedServer(*OBJECTS, *rules))
     assert code == 0
     assert "drain by DeviceTaintRule drain  -" in found[1]
     assert found[-1] == "a: 1 card: 0 free, 1 with problems"

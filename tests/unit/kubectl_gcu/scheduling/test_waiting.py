@@ -29,8 +29,8 @@ def pod(name: str, used: str = "", **more: Any) -> Object:
 
 
 def objects(*pods: Object, groups: dict[str, Object] | None = None) -> WaitingObjects:
-    claims = {("team", each): claim(each, OURS) for each in ("one", "two")}
-    claims["team", "gpu"] = claim("gpu", OTHERS)
+    claims = {f"team/{each}": claim(each, OURS) for each in ("one", "two")}
+    claims["team/gpu"] = claim("gpu", OTHERS)
     return WaitingObjects(pods, claims, CLASSES, groups)
 
 

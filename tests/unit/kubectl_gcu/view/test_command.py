@@ -21,6 +21,7 @@ from kubectl_gcu.view.command import Explainer, view
 from tests.browser.fleet import fleet
 from tests.cluster.waiting import wait_until
 from tests.fake_api.api import FakeApi
+from tests.unit.kubectl_gcu.command import gcu
 
 _SECONDS = 60.0
 
@@ -37,9 +38,9 @@ def options(*arguments: str) -> list[str]:
 
 
 def test_one_file_has_the_moment_with_explanations(api: FakeApi, tmp_path: Path) -> None:
-    path, out = tmp_path / "page.html", io.StringIO()
-    assert main.run(options(f"--output={path}"), {}, out, io.StringIO()) == 0
-    assert out.getvalue() == f"written: {path}\n"
+    path = tmp_path / "page.html"
+    code, out, _ = gcu(api, "view", f"--output={path}")
+    assert (code, out) == (0, f"written: {path}\n")
     text = path.read_text()
     data = json.loads(text.partition('id="saved">')[2].partition("</script>")[0])
     assert data["totals"]["cards"] == 16
@@ -50,9 +51,9 @@ def test_one_file_has_the_moment_with_explanations(api: FakeApi, tmp_path: Path)
 
 
 def test_a_file_that_cannot_be_written_is_an_error(api: FakeApi, tmp_path: Path) -> None:
-    errors = io.StringIO()
-    assert main.run(options(f"--output={tmp_path}"), {}, io.StringIO(), errors) == FAILED
-    assert errors.getvalue().startswith(f"error: {tmp_path} cannot be written: ")
+    code, _, errors = gcu(api, "view", f"--output={tmp_path}")
+    assert code == FAILED
+    assert errors.startswith(f"error: {tmp_path} cannot be written: ")
 
 
 def test_a_pod_that_is_gone_is_said(api: FakeApi) -> None:

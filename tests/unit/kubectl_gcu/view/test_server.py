@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from kubectl_gcu.view import page
-from kubectl_gcu.view.publisher import Publisher
+from kubectl_gcu.view.publisher import PagePublisher
 from kubectl_gcu.view.server import PageServer, message
-from kubectl_gcu.view.snapshot import Snapshot
+from kubectl_gcu.view.snapshot import PageSnapshot
 
 
 class Site:
@@ -21,7 +21,7 @@ class Site:
 
     def __init__(self) -> None:
         self.nodes: dict[str, dict[str, Any]] = {"claims/a": {"name": "a"}}
-        self.publisher = Publisher(lambda: Snapshot(dict(self.nodes), {"lost": ""}))
+        self.publisher = PagePublisher(lambda: PageSnapshot(dict(self.nodes), {"lost": ""}))
         self.server = PageServer(0, self.publisher, lambda *name: {"asked": list(name)})
         self.port = self.server.server_port
         self.server.start()
@@ -129,7 +129,7 @@ def test_files_are_served_and_nothing_beside_them(site: Site) -> None:
 
 
 def test_an_event_is_one_line_of_data_and_nothing_is_sent_of_what_is_known() -> None:
-    one = Snapshot({"claims/a": {"name": "a\nb\u2028"}}, {"lost": ""})
+    one = PageSnapshot({"claims/a": {"name": "a\nb\u2028"}}, {"lost": ""})
     name, data, *end = message(None, one).decode().split("\n")
     assert (name, end) == ("event: snapshot", ["", ""])
     assert json.loads(data.removeprefix("data: ")) == one.data()

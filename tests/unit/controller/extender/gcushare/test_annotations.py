@@ -24,7 +24,7 @@ from tests.unit.controller.extender.build import (
 
 def tenant(mode: Mode, total: int, *cards: int) -> BoundPod:
     request = LimitRequest(mode, (("c0", total),), total)
-    return BoundPod("uid", "default/p", "n", request, tuple(map(address, cards)))
+    return BoundPod("uid", "default/p", "n", request, tuple(map(address, cards)), "uid")
 
 
 def test_a_shared_card_is_described_as_the_vendor_does() -> None:

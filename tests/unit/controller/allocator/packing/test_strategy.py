@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controller.allocator.packing.registry import STRATEGIES
+from controller.allocator.packing.strategy import STRATEGIES
 from dra_driver.model.claims.packing import Packing
 
 
