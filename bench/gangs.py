@@ -16,7 +16,6 @@ several times in turn. Compare figures of one run only.
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import signal
 import statistics
@@ -29,27 +28,23 @@ from itertools import product
 
 from bench import fleet
 from bench.constrained import FirstNodes, first_nodes
-from bench.fleet import Object
+from bench.gang_cluster import Gangs, cluster_with_groups
 from bench.gang_progress import GangProgress
 from bench.prefill import Prefill
-from bench.programs import UNLIMITED, running
-from bench.published import OURS_COUNTED, Publication, add_nodes, claim_of, for_all
+from bench.programs import running
+from bench.published import OURS_COUNTED, Publication, add_nodes, for_all
 from bench.report import percentile, result, say, table
-from bench.scenarios import SCENARIOS, Ask, Scenario
+from bench.scenarios import SCENARIOS, Scenario
 from bench.users import NAMESPACE, Users
 from dra_driver.kube.client import Client, connect
-from dra_driver.kube.resources import NODES, POD_GROUPS_V1BETA1, PODS, RESOURCE_CLAIMS
+from dra_driver.kube.resources import NODES, PODS
 from dra_driver.model.effects import Effects
 from tests.cluster.cluster import Cluster
-from tests.cluster.settings import Settings
-from tests.cluster.state import own_process
 from tests.cluster.versions import chosen_with_dra
 from tests.control_plane.objects import pod_with, with_cpu
-from tests.control_plane.pod_groups import GATES, SERVED, pod_group
 
 _RACK = "rack"
 _SIZES = (4, 8, 16)
-_CPU = "2"
 _CPU_OF_NODE = 64  # as of `add_nodes`
 _BUSY = "busy"  # a namespace
 _COMPARED = ("kube_scheduler_counters", "nominated")  # the devices are the same
@@ -97,7 +92,7 @@ class Bench:
         """Nothing is left of the gangs. Raises TimeoutError."""
         draw, flags = random.Random(1), [f"--nomination-group-labels={_RACK}"]
         found, pods, progress = list[Gang](), 0, GangProgress()
-        users = Users(self.cluster, self.api)
+        users, gangs = Users(self.cluster, self.api), Gangs(self.cluster, self.api)
         with (
             running(self.cluster, scenario, *flags) as programs,
             first_nodes(self.api, scenario) as first,
@@ -107,25 +102,14 @@ class Bench:
             for number in range(self.gangs):
                 size = draw.choice(_SIZES)
                 names = [f"gang-{number}-{member}" for member in range(size)]
-                self._start(scenario, f"gang-{number}", names, topology_key)
+                gangs.start(scenario, f"gang-{number}", names, topology_key=topology_key)
                 begun, pods = time.monotonic(), pods + size
                 progress.wait_for_bound(pods)
                 found.append(self._gang(names, begun, progress, first))
             used = {name: spent - before[name] for name, spent in programs.cpu().items()}
         users.end_all()
-        self.cluster.kubectl("delete", "podgroups", "--all", f"--namespace={NAMESPACE}")
+        gangs.end_groups()
         return Measured(found, Counter(used))
-
-    def _start(self, scenario: Scenario, group: str, names: Sequence[str], key: str) -> None:
-        constraints = {"schedulingConstraints": {"topology": [{"key": key}]}} if key else {}
-        made = pod_group(group, NAMESPACE, least=len(names), **constraints)
-        self.api.create(POD_GROUPS_V1BETA1, made)
-        request = Ask.WHOLE.request(scenario.devices)
-        for_all(
-            lambda name: self.api.create(RESOURCE_CLAIMS, claim_of(name, NAMESPACE, [request])),
-            names,
-        )
-        for_all(lambda name: self.api.create(PODS, _member(scenario, group, name)), names)
 
     def _gang(
         self, names: Sequence[str], begun: float, progress: GangProgress, first: FirstNodes
@@ -163,12 +147,6 @@ def figures(gangs: Sequence[Gang], racks: Mapping[str, str]) -> dict[str, float]
     return {name: round(value, 3) for name, value in row.items()}
 
 
-def _member(scenario: Scenario, group: str, name: str) -> Object:
-    pod = scenario.pod(name, NAMESPACE, name)
-    pod["spec"]["schedulingGroup"] = {"podGroupName": group}
-    return with_cpu(pod, _CPU)
-
-
 def _percent(which: Sequence[bool]) -> float:
     return 100 * sum(which) / len(which)
 
@@ -178,15 +156,35 @@ def _with_racks(cluster: Cluster, api: Client, nodes: int, racks: int) -> dict[s
     add_nodes(api, range(nodes))
     cluster.kubectl("create", "namespace", _BUSY)
     found = {fleet.node_name(number): f"r{number * racks // nodes}" for number in range(nodes)}
-    for name, rack in found.items():
-        api.patch(NODES, name, {"metadata": {"labels": {_RACK: rack}}})
-        share = int(rack[1:]) / (2 * racks)
+
+    def mark(name: str) -> None:
+        api.patch(NODES, name, {"metadata": {"labels": {_RACK: found[name]}}})
+        share = int(found[name][1:]) / (2 * racks)
         busy = pod_with(name, _BUSY, nodeName=name)
         api.create(PODS, with_cpu(busy, f"{share * _CPU_OF_NODE:.3f}"))
+
+    for_all(mark, [*found])
     return found
 
 
-def main() -> None:
+def _measure(
+    cluster: Cluster, chosen: argparse.Namespace, rows: dict[str, dict[str, float]]
+) -> None:
+    """Adds to the rows as soon as there is one."""
+    api = connect(cluster.kubeconfig, effects=Effects(), user_agent="bench/1", at_once=16)
+    racks = _with_racks(cluster, api, chosen.nodes, chosen.racks)
+    bench = Bench(cluster, api, chosen.gangs)
+    Publication(api).publish(OURS_COUNTED, range(chosen.nodes))
+    Prefill(cluster).fill(OURS_COUNTED, chosen.nodes, chosen.full)
+    measured = defaultdict[str, Measured](Measured)
+    for key, name in chosen.rounds * [*product(("", _RACK), _COMPARED)]:
+        row = f"{name}, topology key" if key else name
+        measured[row].add(bench.measure(SCENARIOS[name], topology_key=key))
+        rows[row] = figures(measured[row].gangs, racks) | measured[row].cpu_ms()
+        say(f"{row}: {rows[row]}")
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bench.gangs",
         description=__doc__,
@@ -197,39 +195,22 @@ def main() -> None:
     parser.add_argument("--gangs", type=int, default=50)
     parser.add_argument("--rounds", type=int, default=1, help="so often in turn")
     parser.add_argument("--full", type=float, default=0.25, help="share of cards in use, 0 to 1")
-    chosen = parser.parse_args()
+    return parser
+
+
+def main() -> None:
+    chosen = _parser().parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    settings = Settings(
-        f"bench-{os.getpid()}",
-        kubernetes=chosen_with_dra(),
-        keep_nodes_ready=True,
-        feature_gates=GATES,
-        extra_flags={
-            **UNLIMITED,
-            "kube-apiserver": (*UNLIMITED["kube-apiserver"], SERVED),
-        },
-    )
     rows = dict[str, dict[str, float]]()
-    cluster = Cluster.up(settings, owner=own_process(), report=say)
     try:
-        api = connect(cluster.kubeconfig, effects=Effects(), user_agent="bench/1", at_once=16)
-        racks = _with_racks(cluster, api, chosen.nodes, chosen.racks)
-        bench = Bench(cluster, api, chosen.gangs)
-        Publication(api).publish(OURS_COUNTED, range(chosen.nodes))
-        Prefill(cluster).fill(OURS_COUNTED, chosen.nodes, chosen.full)
-        measured = defaultdict[str, Measured](Measured)
-        for key, name in chosen.rounds * [*product(("", _RACK), _COMPARED)]:
-            row = f"{name}, topology key" if key else name
-            measured[row].add(bench.measure(SCENARIOS[name], topology_key=key))
-            rows[row] = figures(measured[row].gangs, racks) | measured[row].cpu_ms()
-            say(f"{row}: {rows[row]}")
+        with cluster_with_groups() as cluster:
+            _measure(cluster, chosen, rows)
     finally:
-        cluster.down()
         columns = list(dict.fromkeys(column for row in rows.values() for column in row))
-        title = f"Kubernetes {settings.kubernetes}, {chosen.gangs} gangs on {chosen.nodes} nodes"
+        title = f"Kubernetes {chosen_with_dra()}, {chosen.gangs} gangs on {chosen.nodes} nodes"
         cells = [[name, *(row.get(column, "") for column in columns)] for name, row in rows.items()]
         table(f"{title} in {chosen.racks} racks", ["", *columns], cells)
-        result({"kubernetes": settings.kubernetes, "rows": rows})
+        result({"kubernetes": chosen_with_dra(), "rows": rows})
 
 
 if __name__ == "__main__":
