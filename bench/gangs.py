@@ -65,21 +65,32 @@ class Gang:
 
 @dataclass(slots=True)
 class Measured:
-    """Gangs, and the processor time of each program meanwhile, in seconds."""
+    """Gangs, and meanwhile the processor time of each program, in seconds, and what was written to
+    the API server."""
 
     gangs: list[Gang] = field(default_factory=list)
     cpu: Counter[str] = field(default_factory=Counter)
+    writes: Counter[str] = field(default_factory=Counter)
 
     def add(self, more: Measured) -> None:
         self.gangs += more.gangs
         self.cpu.update(more.cpu)
+        self.writes.update(more.writes)
+
+    def writes_of_a_pod(self) -> dict[str, float]:
+        """The most frequent first."""
+        pods = self._pods()
+        return {what: round(number / pods, 2) for what, number in self.writes.most_common()}
 
     def cpu_ms(self) -> dict[str, float]:
         """Milliseconds a pod, by a column's name."""
-        pods = sum(len(gang.nodes) for gang in self.gangs)
+        pods = self._pods()
         return {
             f"{name}, ms a pod": round(1_000 * spent / pods, 1) for name, spent in self.cpu.items()
         }
+
+    def _pods(self) -> int:
+        return sum(len(gang.nodes) for gang in self.gangs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +109,7 @@ class Bench:
             first_nodes(self.api, scenario) as first,
             progress.following(self.api),
         ):
-            before = programs.cpu()
+            before, written = programs.cpu(), programs.writes()
             for number in range(self.gangs):
                 size = draw.choice(_SIZES)
                 names = [f"gang-{number}-{member}" for member in range(size)]
@@ -107,9 +118,10 @@ class Bench:
                 progress.wait_for_bound(pods)
                 found.append(self._gang(names, begun, progress, first))
             used = {name: spent - before[name] for name, spent in programs.cpu().items()}
+            writes = programs.writes() - written
         users.end_all()
         gangs.end_groups()
-        return Measured(found, Counter(used))
+        return Measured(found, Counter(used), writes)
 
     def _gang(
         self, names: Sequence[str], begun: float, progress: GangProgress, first: FirstNodes
@@ -182,6 +194,7 @@ def _measure(
         measured[row].add(bench.measure(SCENARIOS[name], topology_key=key))
         rows[row] = figures(measured[row].gangs, racks) | measured[row].cpu_ms()
         say(f"{row}: {rows[row]}")
+        say(f"writes of a pod: {measured[row].writes_of_a_pod()}")
 
 
 def _parser() -> argparse.ArgumentParser:

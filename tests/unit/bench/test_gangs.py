@@ -39,11 +39,15 @@ def test_without_names_nothing_is_said_of_them() -> None:
     assert [*row] == ["seconds, p50", "seconds, p90", "in one rack, %", "nodes of a gang"]
 
 
-def test_processor_time_is_for_each_pod_of_all_rounds() -> None:
+def test_of_all_rounds_what_a_pod_takes() -> None:
     measured = Measured()
-    for seconds in (0.1, 0.3):
-        measured.add(Measured([Gang(1.0, ["a", "b"], ["", ""])], Counter({"etcd": seconds})))
+    for number in (1, 3):
+        gangs = [Gang(1.0, ["a", "b"], ["", ""])]
+        measured.add(
+            Measured(gangs, Counter({"etcd": number / 10}), Counter({"PATCH pods": number}))
+        )
     assert measured.cpu_ms() == {"etcd, ms a pod": 100.0}
+    assert measured.writes_of_a_pod() == {"PATCH pods": 1.0}
 
 
 def seen(*, gated: bool, named: str = "", bound: str = "") -> Object:
