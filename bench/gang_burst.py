@@ -4,7 +4,8 @@ Gangs of pods that each ask for a card, on empty nodes without kubelets (root; K
 newer). They are made while kube-scheduler and the controller are stopped; the time runs from when
 these go on to the last binding. Compared are the same gangs without claims, kube-scheduler alone,
 and nodes that are named for it. kube-scheduler's own figures for groups are of pods without claims,
-so each rate is given as a share of that row, too. Compare figures of one run only.
+so each rate is given as a share of that row, too. With `--racks` the nodes are in so many racks,
+and each gang has the rack as its topology key. Compare figures of one run only.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
-from bench.gang_cluster import Gangs, cluster_with_groups
+from bench.gang_cluster import RACK, Gangs, cluster_with_groups, label_racks
 from bench.gang_progress import GangProgress
 from bench.programs import Programs, running
 from bench.published import OURS_COUNTED, Publication, add_nodes, for_all
@@ -35,8 +36,9 @@ COMPARED = {
 """Rows, and the scenario of each."""
 
 
-def measure(gangs: Gangs, row: str, count: int, size: int) -> dict[str, float]:
-    """So many gangs of that size at once. Nothing is left of them. Raises TimeoutError."""
+def measure(gangs: Gangs, row: str, count: int, size: int, *, key: str) -> dict[str, float]:
+    """So many gangs of that size at once, with the topology key unless it is empty. Nothing is left
+    of them. Raises TimeoutError."""
     scenario, progress = SCENARIOS[COMPARED[row]], GangProgress()
     names = {
         f"gang-{number}": [f"gang-{number}-{member}" for member in range(size)]
@@ -44,7 +46,8 @@ def measure(gangs: Gangs, row: str, count: int, size: int) -> dict[str, float]:
     }
 
     def start(group: str) -> None:
-        gangs.start(scenario, group, names[group], has_claim=row != _WITHOUT_CLAIMS)
+        has_claim = row != _WITHOUT_CLAIMS
+        gangs.start(scenario, group, names[group], topology_key=key, has_claim=has_claim)
 
     with running(gangs.cluster, scenario) as programs:
         programs.stop()
@@ -102,22 +105,27 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--nodes", type=int, default=5_000)
     parser.add_argument("--gangs", type=int, default=750)
     parser.add_argument("--size", type=int, default=4, help="pods of a gang")
+    parser.add_argument("--racks", type=int, default=0, help="0: the gangs have no topology key")
     parser.add_argument("--rows", nargs="*", choices=COMPARED, default=[*COMPARED])
     return parser
 
 
 def main() -> None:
     chosen = _parser().parse_args()
+    key = RACK if chosen.racks else ""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     rows = dict[str, dict[str, float]]()
     try:
         with cluster_with_groups() as cluster:
             api = connect(cluster.kubeconfig, effects=Effects(), user_agent="bench/1", at_once=16)
             add_nodes(api, range(chosen.nodes))
+            if key:
+                label_racks(api, chosen.nodes, chosen.racks)
             Publication(api).publish(OURS_COUNTED, range(chosen.nodes))
             say(f"{chosen.nodes} nodes have devices")
             for row in chosen.rows:
-                rows[row] = measure(Gangs(cluster, api), row, chosen.gangs, chosen.size)
+                gangs = Gangs(cluster, api)
+                rows[row] = measure(gangs, row, chosen.gangs, chosen.size, key=key)
                 say(f"{row}: {rows[row]}")
     finally:
         for row, share in shares(rows).items():
@@ -125,7 +133,8 @@ def main() -> None:
         columns = list(dict.fromkeys(column for row in rows.values() for column in row))
         cells = [[name, *(row.get(column, "") for column in columns)] for name, row in rows.items()]
         title = f"Kubernetes {chosen_with_dra()}, {chosen.gangs} gangs of {chosen.size} pods"
-        table(f"{title} on {chosen.nodes} nodes", ["", *columns], cells)
+        where = f"{chosen.nodes} nodes" + (f" in {chosen.racks} racks" if key else "")
+        table(f"{title} on {where}", ["", *columns], cells)
         result({"kubernetes": chosen_with_dra(), "rows": rows})
 
 

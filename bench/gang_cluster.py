@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from bench import fleet
 from bench.fleet import Object
 from bench.programs import UNLIMITED
 from bench.published import claim_of, for_all
@@ -15,13 +16,16 @@ from bench.report import say
 from bench.scenarios import Ask, Scenario
 from bench.users import NAMESPACE
 from dra_driver.kube.client import Client
-from dra_driver.kube.resources import POD_GROUPS_V1BETA1, PODS, RESOURCE_CLAIMS
+from dra_driver.kube.resources import NODES, POD_GROUPS_V1BETA1, PODS, RESOURCE_CLAIMS
 from tests.cluster.cluster import Cluster
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
 from tests.cluster.versions import chosen_with_dra
 from tests.control_plane.objects import pod_with, with_cpu
 from tests.control_plane.pod_groups import GATES, SERVED, pod_group
+
+RACK: Final = "rack"
+"""A label of nodes."""
 
 _CPU: Final = "2"
 
@@ -44,6 +48,16 @@ def cluster_with_groups() -> Iterator[Cluster]:
         yield cluster
     finally:
         cluster.down()
+
+
+def label_racks(api: Client, nodes: int, racks: int) -> dict[str, str]:
+    """So many nodes are in racks of equal size: by node the value of the label."""
+    found = {fleet.node_name(number): f"r{number * racks // nodes}" for number in range(nodes)}
+    for_all(
+        lambda name: api.patch(NODES, name, {"metadata": {"labels": {RACK: found[name]}}}),
+        [*found],
+    )
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
-from bench import fleet
 from bench.constrained import FirstNodes, first_nodes
-from bench.gang_cluster import Gangs, cluster_with_groups
+from bench.gang_cluster import RACK, Gangs, cluster_with_groups, label_racks
 from bench.gang_progress import GangProgress
 from bench.prefill import Prefill
 from bench.programs import running
@@ -37,13 +36,12 @@ from bench.report import percentile, result, say, table
 from bench.scenarios import SCENARIOS, Scenario
 from bench.users import NAMESPACE, Users
 from dra_driver.kube.client import Client, connect
-from dra_driver.kube.resources import NODES, PODS
+from dra_driver.kube.resources import PODS
 from dra_driver.model.effects import Effects
 from tests.cluster.cluster import Cluster
 from tests.cluster.versions import chosen_with_dra
 from tests.control_plane.objects import pod_with, with_cpu
 
-_RACK = "rack"
 _SIZES = (4, 8, 16)
 _CPU_OF_NODE = 64  # as of `add_nodes`
 _BUSY = "busy"  # a namespace
@@ -101,7 +99,7 @@ class Bench:
 
     def measure(self, scenario: Scenario, *, topology_key: str) -> Measured:
         """Nothing is left of the gangs. Raises TimeoutError."""
-        draw, flags = random.Random(1), [f"--nomination-group-labels={_RACK}"]
+        draw, flags = random.Random(1), [f"--nomination-group-labels={RACK}"]
         found, pods, progress = list[Gang](), 0, GangProgress()
         users, gangs = Users(self.cluster, self.api), Gangs(self.cluster, self.api)
         with (
@@ -167,15 +165,14 @@ def _with_racks(cluster: Cluster, api: Client, nodes: int, racks: int) -> dict[s
     """By node its rack. kube-scheduler takes any of racks whose cpu is equally in use."""
     add_nodes(api, range(nodes))
     cluster.kubectl("create", "namespace", _BUSY)
-    found = {fleet.node_name(number): f"r{number * racks // nodes}" for number in range(nodes)}
+    found = label_racks(api, nodes, racks)
 
-    def mark(name: str) -> None:
-        api.patch(NODES, name, {"metadata": {"labels": {_RACK: found[name]}}})
+    def use_cpu(name: str) -> None:
         share = int(found[name][1:]) / (2 * racks)
         busy = pod_with(name, _BUSY, nodeName=name)
         api.create(PODS, with_cpu(busy, f"{share * _CPU_OF_NODE:.3f}"))
 
-    for_all(mark, [*found])
+    for_all(use_cpu, [*found])
     return found
 
 
@@ -189,7 +186,7 @@ def _measure(
     Publication(api).publish(OURS_COUNTED, range(chosen.nodes))
     Prefill(cluster).fill(OURS_COUNTED, chosen.nodes, chosen.full)
     measured = defaultdict[str, Measured](Measured)
-    for key, name in chosen.rounds * [*product(("", _RACK), _COMPARED)]:
+    for key, name in chosen.rounds * [*product(("", RACK), _COMPARED)]:
         row = f"{name}, topology key" if key else name
         measured[row].add(bench.measure(SCENARIOS[name], topology_key=key))
         rows[row] = figures(measured[row].gangs, racks) | measured[row].cpu_ms()
