@@ -22,11 +22,21 @@ def test_rates_and_when_gangs_are_whole() -> None:
     for name in "abcdefghij":
         progress.on_event(Change.MODIFIED, bound(name))
     assert figures(0.0, progress, gangs) == {
+        "bound, %": 100.0,
         "pods/s": 1.0,
         "pods/s, 10 to 90 %": 1.0,
         "first gang, s": 2.0,
         "last gang, s": 10.0,
     }
+
+
+def test_what_was_not_bound_in_time_is_left_out() -> None:
+    clock = itertools.count(1)
+    progress = GangProgress(lambda: float(next(clock)))
+    for name in "abc":
+        progress.on_event(Change.MODIFIED, bound(name))
+    row = figures(0.0, progress, [["a", "b"], ["c", "d"]])
+    assert (row["bound, %"], row["pods/s"], row["last gang, s"]) == (75.0, 1.0, 2.0)
 
 
 def test_each_rate_as_a_share_of_that_without_claims() -> None:
