@@ -8,57 +8,87 @@ gates of groups on).
 Each scenario is measured twice: without a constraint, where the controller's
 `nomination.groupLabels` has the racks; and with the racks as the groups' topology key, which keeps
 a group in one of them. `same rack` is how often the group is bound in the rack that was named, and
-`followed` how many pods are bound to the node that was named. Compare figures of one run only.
+`followed` how many pods are bound to the node that was named. `names` and `gates` are the seconds
+until the last name was there and the last gate was gone. With `--rounds` all of it is measured
+several times in turn. Compare figures of one run only.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import signal
 import statistics
 import sys
 import time
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import product
 
-from bench import fleet
 from bench.constrained import FirstNodes, first_nodes
-from bench.fleet import Object
+from bench.gang_cluster import RACK, Gangs, cluster_with_groups, label_racks
+from bench.gang_progress import GangProgress
 from bench.prefill import Prefill
-from bench.programs import UNLIMITED, running
-from bench.published import Publication, add_nodes, claim_of, for_all
+from bench.programs import running
+from bench.published import OURS_COUNTED, Publication, add_nodes, for_all
 from bench.report import percentile, result, say, table
-from bench.scenarios import SCENARIOS, Ask, Scenario
-from bench.users import NAMESPACE, Seen, Users, is_bound
+from bench.scenarios import SCENARIOS, Scenario
+from bench.users import NAMESPACE, Users
 from dra_driver.kube.client import Client, connect
-from dra_driver.kube.resources import NODES, POD_GROUPS_V1BETA1, PODS, RESOURCE_CLAIMS
+from dra_driver.kube.resources import PODS
 from dra_driver.model.effects import Effects
 from tests.cluster.cluster import Cluster
-from tests.cluster.settings import Settings
-from tests.cluster.state import own_process
 from tests.cluster.versions import chosen_with_dra
 from tests.control_plane.objects import pod_with, with_cpu
-from tests.control_plane.pod_groups import GATES, SERVED, pod_group
 
-_RACK = "rack"
 _SIZES = (4, 8, 16)
-_CPU = "2"
 _CPU_OF_NODE = 64  # as of `add_nodes`
 _BUSY = "busy"  # a namespace
-_COMPARED = ("kube_scheduler_counters", "nominated")
+_COMPARED = ("kube_scheduler_counters", "nominated")  # the devices are the same
 
 
 @dataclass(frozen=True, slots=True)
 class Gang:
     """Bound so many `seconds` after its last pod came. `nodes` has that of each pod, and `named`
-    the one that was named for it first, empty if none was."""
+    the one that was named for it first, empty if none was. The last name came after
+    `named_after` seconds, and the last gate was gone after `lifted_after`."""
 
     seconds: float
     nodes: Sequence[str]
     named: Sequence[str]
+    named_after: float = 0.0
+    lifted_after: float = 0.0
+
+
+@dataclass(slots=True)
+class Measured:
+    """Gangs, and meanwhile the processor time of each program, in seconds, and what was written to
+    the API server."""
+
+    gangs: list[Gang] = field(default_factory=list)
+    cpu: Counter[str] = field(default_factory=Counter)
+    writes: Counter[str] = field(default_factory=Counter)
+
+    def add(self, more: Measured) -> None:
+        self.gangs += more.gangs
+        self.cpu.update(more.cpu)
+        self.writes.update(more.writes)
+
+    def writes_of_a_pod(self) -> dict[str, float]:
+        """The most frequent first."""
+        pods = self._pods()
+        return {what: round(number / pods, 2) for what, number in self.writes.most_common()}
+
+    def cpu_ms(self) -> dict[str, float]:
+        """Milliseconds a pod, by a column's name."""
+        pods = self._pods()
+        return {
+            f"{name}, ms a pod": round(1_000 * spent / pods, 1) for name, spent in self.cpu.items()
+        }
+
+    def _pods(self) -> int:
+        return sum(len(gang.nodes) for gang in self.gangs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,41 +97,42 @@ class Bench:
     api: Client
     gangs: int
 
-    def measure(self, scenario: Scenario, *, topology_key: str) -> list[Gang]:
+    def measure(self, scenario: Scenario, *, topology_key: str) -> Measured:
         """Nothing is left of the gangs. Raises TimeoutError."""
-        draw, flags = random.Random(1), [f"--nomination-group-labels={_RACK}"]
-        found, pods = list[Gang](), 0
-        users = Users(self.cluster, self.api)
+        draw, flags = random.Random(1), [f"--nomination-group-labels={RACK}"]
+        found, pods, progress = list[Gang](), 0, GangProgress()
+        users, gangs = Users(self.cluster, self.api), Gangs(self.cluster, self.api)
         with (
-            running(self.cluster, scenario, *flags),
+            running(self.cluster, scenario, *flags) as programs,
             first_nodes(self.api, scenario) as first,
-            closing(Seen(self.api, PODS, is_bound)) as bound,
+            progress.following(self.api),
         ):
+            before, written = programs.cpu(), programs.writes()
             for number in range(self.gangs):
                 size = draw.choice(_SIZES)
                 names = [f"gang-{number}-{member}" for member in range(size)]
-                self._start(scenario, f"gang-{number}", names, topology_key)
+                gangs.start(scenario, f"gang-{number}", names, topology_key=topology_key)
                 begun, pods = time.monotonic(), pods + size
-                found.append(self._bound(names, bound.last(pods) - begun, first))
+                progress.wait_for_bound(pods)
+                found.append(self._gang(names, begun, progress, first))
+            used = {name: spent - before[name] for name, spent in programs.cpu().items()}
+            writes = programs.writes() - written
         users.end_all()
-        self.cluster.kubectl("delete", "podgroups", "--all", f"--namespace={NAMESPACE}")
-        return found
+        gangs.end_groups()
+        return Measured(found, Counter(used), writes)
 
-    def _start(self, scenario: Scenario, group: str, names: Sequence[str], key: str) -> None:
-        constraints = {"schedulingConstraints": {"topology": [{"key": key}]}} if key else {}
-        made = pod_group(group, NAMESPACE, least=len(names), **constraints)
-        self.api.create(POD_GROUPS_V1BETA1, made)
-        request = Ask.WHOLE.request(scenario.devices)
-        for_all(
-            lambda name: self.api.create(RESOURCE_CLAIMS, claim_of(name, NAMESPACE, [request])),
-            names,
-        )
-        for_all(lambda name: self.api.create(PODS, _member(scenario, group, name)), names)
-
-    def _bound(self, names: Sequence[str], seconds: float, first: FirstNodes) -> Gang:
+    def _gang(
+        self, names: Sequence[str], begun: float, progress: GangProgress, first: FirstNodes
+    ) -> Gang:
         pods = [self.api.get(PODS, name, namespace=NAMESPACE) for name in names]
-        named = [first.by_pod.get(pod["metadata"]["uid"], "") for pod in pods]
-        return Gang(seconds, [pod["spec"]["nodeName"] for pod in pods], named)
+        return Gang(
+            max(progress.bound[name] for name in names) - begun,
+            [pod["spec"]["nodeName"] for pod in pods],
+            [first.by_pod.get(pod["metadata"]["uid"], "") for pod in pods],
+            max((progress.named[name] for name in names if name in progress.named), default=begun)
+            - begun,
+            max(progress.lifted[name] for name in names) - begun,
+        )
 
 
 def figures(gangs: Sequence[Gang], racks: Mapping[str, str]) -> dict[str, float]:
@@ -118,16 +149,12 @@ def figures(gangs: Sequence[Gang], racks: Mapping[str, str]) -> dict[str, float]
     if any(named for _, named in pairs):
         named = [{racks.get(name, "") for name in gang.named} for gang in gangs]
         row |= {
+            "names, p50": statistics.median(gang.named_after for gang in gangs),
+            "gates, p50": statistics.median(gang.lifted_after for gang in gangs),
             "same rack, %": _percent([a == b for a, b in zip(used, named, strict=True)]),
             "followed, %": _percent([node == name for node, name in pairs]),
         }
     return {name: round(value, 3) for name, value in row.items()}
-
-
-def _member(scenario: Scenario, group: str, name: str) -> Object:
-    pod = scenario.pod(name, NAMESPACE, name)
-    pod["spec"]["schedulingGroup"] = {"podGroupName": group}
-    return with_cpu(pod, _CPU)
 
 
 def _percent(which: Sequence[bool]) -> float:
@@ -138,16 +165,36 @@ def _with_racks(cluster: Cluster, api: Client, nodes: int, racks: int) -> dict[s
     """By node its rack. kube-scheduler takes any of racks whose cpu is equally in use."""
     add_nodes(api, range(nodes))
     cluster.kubectl("create", "namespace", _BUSY)
-    found = {fleet.node_name(number): f"r{number * racks // nodes}" for number in range(nodes)}
-    for name, rack in found.items():
-        api.patch(NODES, name, {"metadata": {"labels": {_RACK: rack}}})
-        share = int(rack[1:]) / (2 * racks)
+    found = label_racks(api, nodes, racks)
+
+    def use_cpu(name: str) -> None:
+        share = int(found[name][1:]) / (2 * racks)
         busy = pod_with(name, _BUSY, nodeName=name)
         api.create(PODS, with_cpu(busy, f"{share * _CPU_OF_NODE:.3f}"))
+
+    for_all(use_cpu, [*found])
     return found
 
 
-def main() -> None:
+def _measure(
+    cluster: Cluster, chosen: argparse.Namespace, rows: dict[str, dict[str, float]]
+) -> None:
+    """Adds to the rows as soon as there is one."""
+    api = connect(cluster.kubeconfig, effects=Effects(), user_agent="bench/1", at_once=16)
+    racks = _with_racks(cluster, api, chosen.nodes, chosen.racks)
+    bench = Bench(cluster, api, chosen.gangs)
+    Publication(api).publish(OURS_COUNTED, range(chosen.nodes))
+    Prefill(cluster).fill(OURS_COUNTED, chosen.nodes, chosen.full)
+    measured = defaultdict[str, Measured](Measured)
+    for key, name in chosen.rounds * [*product(("", RACK), _COMPARED)]:
+        row = f"{name}, topology key" if key else name
+        measured[row].add(bench.measure(SCENARIOS[name], topology_key=key))
+        rows[row] = figures(measured[row].gangs, racks) | measured[row].cpu_ms()
+        say(f"{row}: {rows[row]}")
+        say(f"writes of a pod: {measured[row].writes_of_a_pod()}")
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bench.gangs",
         description=__doc__,
@@ -156,41 +203,24 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=100)
     parser.add_argument("--racks", type=int, default=10)
     parser.add_argument("--gangs", type=int, default=50)
+    parser.add_argument("--rounds", type=int, default=1, help="so often in turn")
     parser.add_argument("--full", type=float, default=0.25, help="share of cards in use, 0 to 1")
-    chosen = parser.parse_args()
+    return parser
+
+
+def main() -> None:
+    chosen = _parser().parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    settings = Settings(
-        f"bench-{os.getpid()}",
-        kubernetes=chosen_with_dra(),
-        keep_nodes_ready=True,
-        feature_gates=GATES,
-        extra_flags={
-            **UNLIMITED,
-            "kube-apiserver": (*UNLIMITED["kube-apiserver"], SERVED),
-        },
-    )
     rows = dict[str, dict[str, float]]()
-    cluster = Cluster.up(settings, owner=own_process(), report=say)
     try:
-        api = connect(cluster.kubeconfig, effects=Effects(), user_agent="bench/1", at_once=16)
-        racks = _with_racks(cluster, api, chosen.nodes, chosen.racks)
-        bench = Bench(cluster, api, chosen.gangs)
-        publication, prefill = Publication(api), Prefill(cluster)
-        for name in _COMPARED:
-            scenario = SCENARIOS[name]
-            publication.publish(scenario.devices, range(chosen.nodes))
-            prefill.fill(scenario.devices, chosen.nodes, chosen.full)
-            for key in ("", _RACK):
-                row = f"{name}, topology key" if key else name
-                rows[row] = figures(bench.measure(scenario, topology_key=key), racks)
-                say(f"{row}: {rows[row]}")
+        with cluster_with_groups() as cluster:
+            _measure(cluster, chosen, rows)
     finally:
-        cluster.down()
         columns = list(dict.fromkeys(column for row in rows.values() for column in row))
-        title = f"Kubernetes {settings.kubernetes}, {chosen.gangs} gangs on {chosen.nodes} nodes"
+        title = f"Kubernetes {chosen_with_dra()}, {chosen.gangs} gangs on {chosen.nodes} nodes"
         cells = [[name, *(row.get(column, "") for column in columns)] for name, row in rows.items()]
         table(f"{title} in {chosen.racks} racks", ["", *columns], cells)
-        result({"kubernetes": settings.kubernetes, "rows": rows})
+        result({"kubernetes": chosen_with_dra(), "rows": rows})
 
 
 if __name__ == "__main__":
