@@ -8,7 +8,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from dra_driver.hardware.drs.drs import Drs
-from dra_driver.hardware.drs.errors import CreateMadeOther
+from dra_driver.hardware.drs.errors import CreateMadeOther, CreateRefused
 from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.model.card import Card
 from dra_driver.model.claims.measures import Share, instance_shares, share_of_units
@@ -64,12 +64,8 @@ class DrsCard:
 
     def create(self, device: PreparedDevice, card: Card, /) -> PreparedDevice:
         """The device with its instance."""
-        self._drs.switch_on(card.address)
-        profile = self._profile(device, card)
-        # An earlier request of the same claim may have created one since.
-        before = (*(device.instances_before or ()), *self._ledger().instances(card.address))
         try:
-            made = self._drs.create(card.address, profile, before)
+            made = self._create(device, card)
         except CreateMadeOther:
             self._learn(card)
             raise
@@ -99,6 +95,20 @@ class DrsCard:
             return False
         self._drs.switch_off(card)
         return True
+
+    def _create(self, device: PreparedDevice, card: Card) -> Instance:
+        """Switches DRS mode on first, but where instances were listed a moment ago, which shows
+        that it is on. If the create is refused there, that may have shown nothing."""
+        listed = device.instances_before or ()
+        # An earlier request of the same claim may have created one since.
+        before = (*listed, *self._ledger().instances(card.address))
+        if listed and self._tables.table(card) is not None:
+            try:
+                return self._drs.create(card.address, self._profile(device, card), before)
+            except CreateRefused as error:
+                logger.info("card %s: with DRS mode switched on again: %s", card.address, error)
+        self._drs.switch_on(card.address)
+        return self._drs.create(card.address, self._profile(device, card), before)
 
     def _profile(self, device: PreparedDevice, card: Card) -> Profile:
         """Raises InvalidValue where the card has no profile of that size.

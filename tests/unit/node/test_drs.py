@@ -64,6 +64,27 @@ def test_two_sizes_on_one_card(world: DrsWorld, agent: Agent) -> None:
     assert world.tool.card(ONE).virtualization == "DRS"
 
 
+def test_drs_mode_is_not_switched_on_where_an_instance_shows_that_it_is(
+    world: DrsWorld, agent: Agent
+) -> None:
+    assert errors(agent, world.api.add(instance("a", 0, 1))) == [""]
+    world.tool.calls.clear()
+    assert errors(agent, world.api.add(instance("b", 0, 3))) == [""]
+    create = ("-i", "1", "--drs", "--create-instance", "1")
+    assert world.tool.calls == [("-i", "1", "-L"), create, ("-i", "1", "-L")]
+
+
+def test_drs_mode_is_switched_on_where_an_instance_seems_to_show_that_it_is(
+    world: DrsWorld, agent: Agent
+) -> None:
+    """As a firmware could that keeps instances, and not the mode, over a reset."""
+    assert errors(agent, world.api.add(instance("a", 0, 1))) == [""]
+    world.tool.set_card(ONE, virtualization="Disable")
+    assert errors(agent, world.api.add(instance("b", 0, 3))) == [""]
+    assert {i.profile for i in world.tool.instances(ONE)} == {"1g.6gb", "3g.20gb"}
+    assert world.tool.changes()[2:] == ["1 create-instance 1", "1 on", "1 create-instance 1"]
+
+
 def test_a_tool_that_prints_no_uuid(tmp_path: Path) -> None:
     world = DrsWorld(tmp_path, tool=tool(efsmi={"instanceRows": False}))
     agent = world.start()
