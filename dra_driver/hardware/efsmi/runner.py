@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import selectors
 import signal
 import subprocess
 import time
@@ -215,7 +216,24 @@ def _finish(process: subprocess.Popen[bytes], output: Output, within: float) -> 
         output.read(within)
     except TimeoutError:
         raise subprocess.TimeoutExpired(process.args, within) from None
-    process.wait(max(end - time.monotonic(), 0))
+    _wait(process, max(end - time.monotonic(), 0))
+
+
+def _wait(process: subprocess.Popen[bytes], within: float) -> None:
+    """As `Popen.wait`, which looks after pauses of a millisecond and ever more: here the kernel
+    says when the process has ended."""
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except OSError:  # Linux before 5.3, or a sandbox that knows no such call
+        process.wait(within)
+        return
+    try:
+        with selectors.PollSelector() as selector:
+            selector.register(descriptor, selectors.EVENT_READ)
+            selector.select(within)
+    finally:
+        os.close(descriptor)
+    process.wait(0)
 
 
 def _ends(process: subprocess.Popen[bytes]) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -81,6 +83,32 @@ def test_without_a_library_the_search_path_is_left_alone(
 
 def test_bytes_that_are_no_text_are_replaced(tmp_path: Path) -> None:
     assert tool(tmp_path, r"printf '35 \342\204\203 \377'").query() == "35 ℃ \ufffd"
+
+
+def forbid_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    def pause(_seconds: float) -> None:
+        raise AssertionError("the end of the call is looked for now and then")
+
+    monkeypatch.setattr(time, "sleep", pause)
+
+
+_OUTLIVES_ITS_OUTPUT = "echo table; exec >&- 2>&-; sleep 0.05"
+
+
+def test_the_kernel_tells_when_a_call_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tool closes its output some time before it has ended."""
+    forbid_pauses(monkeypatch)
+    assert tool(tmp_path, _OUTLIVES_ITS_OUTPUT).query() == "table\n"
+
+
+def test_a_kernel_that_tells_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(_pid: int) -> int:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(os, "pidfd_open", unknown)
+    assert tool(tmp_path, _OUTLIVES_ITS_OUTPUT).query() == "table\n"
 
 
 def test_it_reads_no_input(tmp_path: Path) -> None:
