@@ -12,10 +12,10 @@ from dra_driver.kube.api import Api
 from dra_driver.kube.decode import WHOLE, Decoder
 from dra_driver.kube.errors import Forbidden, KubeError, NotFound
 from dra_driver.kube.resources import Resource
-from dra_driver.kube.watch import OnRestored, Reflector, WatchHandler, ignore_restored
+from dra_driver.kube.watch import Reflector, WatchHandler, ignore_restored
 from dra_driver.util.background import Wait
 from dra_driver.util.backoff import Backoff
-from dra_driver.util.hooks import Clock
+from dra_driver.util.hooks import Clock, OnChange
 
 _NONE: Final[Mapping[Resource, Decoder]] = MappingProxyType({})
 
@@ -52,7 +52,7 @@ class OptionalReflector(Reflector):
         decoder: Decoder = WHOLE,
         decoders: Mapping[Resource, Decoder] = _NONE,
         field_selector: str = "",
-        on_restored: OnRestored = ignore_restored,
+        on_restored: OnChange = ignore_restored,
         backoff: Backoff | None = None,
         wait: Wait | None = None,
         clock: Clock = time.monotonic,

@@ -17,7 +17,6 @@ from dra_driver.agent.context import AgentContext
 from dra_driver.agent.device_plugin.frontend import DevicePluginFrontend
 from dra_driver.agent.dra.frontend import DraFrontend
 from dra_driver.agent.events import MODE_CHOSEN, EventReporter
-from dra_driver.agent.forgotten_claims import ForgottenClaims
 from dra_driver.agent.lifecycle.bring_up import BringUp
 from dra_driver.agent.lifecycle.node_checks import NodeChecks
 from dra_driver.agent.lifecycle.readiness import ReadinessReporter
@@ -29,11 +28,11 @@ from dra_driver.agent.lifecycle.serving_mode import (
 from dra_driver.agent.lifecycle.serving_mode_watcher import ServingModeWatcher
 from dra_driver.agent.lifecycle.startup import Startup
 from dra_driver.agent.metrics import AgentMetrics
+from dra_driver.agent.prepared_claims import ForgottenClaims, UnknownClaimDetector
 from dra_driver.agent.reconcile_loop import ReconcileLoop
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.slices.slice_cache import SliceCache
 from dra_driver.agent.slices.slice_totals import SliceTotals
-from dra_driver.agent.unknown_claims import UnknownClaimDetector
 from dra_driver.config.card_rules import load_card_rules
 from dra_driver.device_plugin.card_count import CardCount
 from dra_driver.hardware.drs.profiles import ProfileTables
@@ -182,14 +181,14 @@ class Agent:
 
         # The threads that keep the node in order, and the start.
         kubelet = PodResources(folders.pod_resources, _KUBELET_START)
-        foreign_plugins = ForeignPluginDetector(kubelet)
+        foreign_plugins = ForeignPluginDetector(kubelet.offered, kubelet.containers)
         specs.FOREIGN_PODS.register(self.registry).set_function(lambda: foreign_plugins.pod_count)
         self._watcher = ServingModeWatcher(selector.choose, self._restart)
         self._reconcile_loop = ReconcileLoop(
             cards=self._cards,
             card_configs=self._card_configs,
             foreign_plugins=foreign_plugins,
-            kubelet=kubelet,
+            containers=kubelet.containers,
             unknown_claims=UnknownClaimDetector(self._journal.snapshot),
             forgotten_claims=ForgottenClaims(
                 api, ledger=self._journal.snapshot, unprepare=claim_manager.unprepare
@@ -230,7 +229,7 @@ class Agent:
             node_checks=NodeChecks(
                 api,
                 settings.node_name,
-                kubelet=kubelet,
+                has_exclusive_cpus=kubelet.has_exclusive_cpus,
                 serving=context.serving,
                 injection=Injection(settings.injection),
                 injection_method=self._device_plugin.injection_method,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter as Tally
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -14,9 +14,8 @@ from prometheus_client.registry import Collector
 from dra_driver.agent import card_metrics
 from dra_driver.agent import metric_specs as specs
 from dra_driver.agent.slices.device_layout import Devices, by_name
-from dra_driver.agent.sources import DevicesSource, LedgerSource
+from dra_driver.agent.sources import ContainersSource, DevicesSource, LedgerSource
 from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, DeviceHandler
-from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.card import Card
 from dra_driver.model.claims.claim import Object, allocated_at
 from dra_driver.model.claims.owner import ContainerAllocation
@@ -123,7 +122,7 @@ class NodeCollector(Collector):
         cards: Callable[[], Sequence[Card] | None],
         devices: DevicesSource,
         ledger: LedgerSource,
-        containers: Callable[[], Iterable[ContainerResources]],
+        containers: ContainersSource,
     ) -> None:
         """If one raises JournalError, the metrics that need it are missing."""
         self._cards = cards

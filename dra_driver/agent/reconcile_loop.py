@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 from dra_driver.agent.cards.card_cache import CardCache
 from dra_driver.agent.cards.card_config import CardConfigSource
@@ -14,11 +13,10 @@ from dra_driver.agent.events import (
     CARD_WITHOUT_DRS,
     EventReporter,
 )
-from dra_driver.agent.forgotten_claims import ForgottenClaims
-from dra_driver.agent.unknown_claims import UnknownClaimDetector
+from dra_driver.agent.prepared_claims import ForgottenClaims, UnknownClaimDetector
+from dra_driver.agent.sources import ContainersSource
 from dra_driver.kube.errors import KubeError
 from dra_driver.kubelet_api.errors import KubeletError
-from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
@@ -34,12 +32,6 @@ from dra_driver.util.hooks import OnChange
 logger = logging.getLogger(__name__)
 
 
-class KubeletContainers(Protocol):
-    """`dra_driver.kubelet_api.pod_resources.PodResources`."""
-
-    def containers(self) -> tuple[ContainerResources, ...]: ...
-
-
 class ReconcileLoop(Background):
     """Runs every `interval` seconds in its own thread, and sooner while the configuration of the
     cards is unknown. `on_change` is called when published devices or a claim's status may have
@@ -51,7 +43,7 @@ class ReconcileLoop(Background):
         cards: CardCache,
         card_configs: CardConfigSource,
         foreign_plugins: ForeignPluginDetector,
-        kubelet: KubeletContainers,
+        containers: ContainersSource,
         unknown_claims: UnknownClaimDetector,
         forgotten_claims: ForgottenClaims,
         reconciler: NodeReconciler,
@@ -68,7 +60,7 @@ class ReconcileLoop(Background):
         self._cards = cards
         self._card_configs = card_configs
         self._foreign_plugins = foreign_plugins
-        self._kubelet = kubelet
+        self._containers = containers
         self._unknown_claims = unknown_claims
         self._forgotten_claims = forgotten_claims
         self._reconciler = reconciler
@@ -135,7 +127,7 @@ class ReconcileLoop(Background):
     def _compare_claims(self) -> None:
         """What the journal has lost, and what it has alone."""
         try:
-            containers = self._kubelet.containers()
+            containers = self._containers()
         except KubeletError as error:
             logger.warning("which claims the node's containers use is unknown: %s", error)
             return

@@ -17,7 +17,7 @@ from dra_driver.model.claims.claim import Object
 from dra_driver.util.background import Background, Wait
 from dra_driver.util.backoff import Backoff
 from dra_driver.util.collection import no_collection
-from dra_driver.util.hooks import Clock
+from dra_driver.util.hooks import Clock, OnChange
 
 logger = logging.getLogger(__name__)
 
@@ -44,12 +44,6 @@ class WatchHandler(Protocol):
 
     def on_event(self, change: Change, obj: Object) -> None:
         """One object was ADDED, MODIFIED or DELETED (then `obj` is its last state)."""
-
-
-class OnRestored(Protocol):
-    """Called when the server's history went back. Neither raises nor waits."""
-
-    def __call__(self) -> None: ...
 
 
 def ignore_restored() -> None:
@@ -82,7 +76,7 @@ class Reflector(Background):
         field_selector: str = "",
         decoder: Decoder = WHOLE,
         streamed: bool = False,
-        on_restored: OnRestored = ignore_restored,
+        on_restored: OnChange = ignore_restored,
         backoff: Backoff | None = None,
         wait: Wait | None = None,
         clock: Clock = time.monotonic,

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
-from typing import Final, Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Final, Generic, TypeVar
 
 import grpc
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 
 STREAMS: Final = 8
 """How many streams may be open at a time. The kubelet opens one. The streams of a former kubelet
 end with its process, because the kernel closes its unix sockets."""
-
-
-class ListSource(Protocol[T_co]):
-    """The present list. Called by several threads at once; neither raises nor waits."""
-
-    def __call__(self) -> T_co: ...
 
 
 class Broadcaster(Generic[T]):
@@ -32,9 +25,10 @@ class Broadcaster(Generic[T]):
     answers calls at a time. Another stream is refused at once.
     """
 
-    def __init__(self, source: ListSource[T], *, what: str, resend: float | None = None) -> None:
-        """`what` names the list in a refusal. An unchanged list is sent again after `resend`
-        seconds."""
+    def __init__(self, source: Callable[[], T], *, what: str, resend: float | None = None) -> None:
+        """`source` gives the present list: called by several threads at once, it neither raises
+        nor waits. `what` names the list in a refusal. An unchanged list is sent again after
+        `resend` seconds."""
         self._source = source
         self._what = what
         self._resend = resend

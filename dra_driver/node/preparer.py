@@ -20,7 +20,7 @@ from dra_driver.node.cdi.spec import device_id
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
 from dra_driver.node.checkpoint.records import PreparedDevices
-from dra_driver.node.claim_reader import Clock, Pause, RetryingReader
+from dra_driver.node.claim_reader import Pause, RetryingReader
 from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.node.claims.reallocation import is_reallocated
 from dra_driver.node.locks import Locks
@@ -30,6 +30,7 @@ from dra_driver.node.prepare_call import CallClaim, PrepareCall
 from dra_driver.node.results import attempt, in_parallel
 from dra_driver.node.visibility.other_claims import others_to_read
 from dra_driver.node.visibility.visible_cards import resolve_visible_cards
+from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
 

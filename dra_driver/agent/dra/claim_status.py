@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
@@ -92,20 +92,16 @@ class _Due(msgspec.Struct, frozen=True):
     statuses: Sequence[Object]
 
 
-class Spawn(Protocol):
-    """Runs the work in a thread of its own."""
-
-    def __call__(self, work: Callable[[], None], /) -> object: ...
+Spawn = Callable[[Callable[[], None]], object]
+"""Runs the work in a thread of its own."""
 
 
 def _in_thread(work: Callable[[], None]) -> None:
     threading.Thread(target=work, name="claim-status-writes", daemon=True).start()
 
 
-class OnStatusRejected(Protocol):
-    """Called once for a claim whose status can never be written; `note` says why."""
-
-    def __call__(self, claim: ClaimRef, note: str, /) -> None: ...
+OnStatusRejected = Callable[[ClaimRef, str], None]
+"""Called once for a claim whose status can never be written, with a note that says why."""
 
 
 class ClaimStatuses(Background):

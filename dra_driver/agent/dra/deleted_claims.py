@@ -11,11 +11,10 @@ import threading
 import time
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 from dra_driver.agent.prepared_claims import current, unlisted
-from dra_driver.agent.sources import LedgerSource
-from dra_driver.kubelet_api.pod_resources import ContainerResources
+from dra_driver.agent.sources import ContainersSource, LedgerSource
 from dra_driver.model.claims.claim import ClaimRef, allocation
 from dra_driver.model.errors import GcuError
 from dra_driver.model.pci import PciAddress
@@ -32,12 +31,6 @@ _INTERVAL: Final = 5.0
 _LONGEST: Final = 60.0
 """Seconds until the API server is asked again about a claim that was allocated: ended init
 containers, which the kubelet does not list, may use it for long."""
-
-
-class KubeletContainers(Protocol):
-    """`dra_driver.kubelet_api.pod_resources.PodResources`."""
-
-    def containers(self) -> tuple[ContainerResources, ...]: ...
 
 
 @dataclass(slots=True)
@@ -59,7 +52,7 @@ class DeletedClaimDetector(Background):
     def __init__(
         self,
         api: ObjectReader,
-        kubelet: KubeletContainers,
+        containers: ContainersSource,
         ledger: LedgerSource,
         *,
         on_change: OnChange,
@@ -69,7 +62,7 @@ class DeletedClaimDetector(Background):
         """`wait(seconds)` sleeps, and returns True when the detector was stopped."""
         super().__init__("deleted-claims", wait=wait)
         self._api = api
-        self._kubelet = kubelet
+        self._containers = containers
         self._ledger = ledger
         self._on_change = on_change
         self._clock = clock
@@ -126,7 +119,7 @@ class DeletedClaimDetector(Background):
     def _unused(self) -> list[ClaimRef]:
         """The prepared claims that no container of the kubelet's list is sure to use."""
         ledger = self._ledger()
-        return unlisted(ledger, self._kubelet.containers()) if ledger.claims else []
+        return unlisted(ledger, self._containers()) if ledger.claims else []
 
     def _is_due(self, uid: str) -> bool:
         retry = self._retries.get(uid)

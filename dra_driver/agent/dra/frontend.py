@@ -74,7 +74,9 @@ class DraFrontend:
         self._published = published
         self._deleted_claims = DeletedClaimDetector(
             context.api,
-            PodResources(Folders.of(settings.kubelet_root).pod_resources, _KUBELET_PATIENCE),
+            PodResources(
+                Folders.of(settings.kubelet_root).pod_resources, _KUBELET_PATIENCE
+            ).containers,
             ledger,
             on_change=context.on_change,
         )

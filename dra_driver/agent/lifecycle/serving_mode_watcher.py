@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable
-from typing import Protocol
 
 from dra_driver.agent.lifecycle.serving_mode import ServingDecision
 from dra_driver.model.errors import GcuError
@@ -22,10 +21,8 @@ Choose = Callable[[], ServingDecision]
 """`ServingModeSelector.choose`."""
 
 
-class OnDecision(Protocol):
-    """Called once, with the first decision for another mode."""
-
-    def __call__(self, decision: ServingDecision, /) -> None: ...
+OnDecision = Callable[[ServingDecision], None]
+"""Called once, with the first decision for another mode."""
 
 
 class ServingModeWatcher(Background):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection
-from typing import Protocol
 
 from dra_driver.agent.slices.device_layout import Devices, with_layouts_in_use
 from dra_driver.agent.slices.publish_lock import PublishLock
@@ -41,10 +40,8 @@ UnreadCards = Callable[[], Collection[PciAddress]]
 """`dra_driver.agent.cards.card_cache.CardCache.unread`."""
 
 
-class OnPublication(Protocol):
-    """Called after an attempt that was ``written``, met a ``conflict`` or ``failed``."""
-
-    def __call__(self, outcome: str, /) -> None: ...
+OnPublication = Callable[[str], None]
+"""Called after an attempt that was ``written``, met a ``conflict`` or ``failed``."""
 
 
 class Publisher(Background):

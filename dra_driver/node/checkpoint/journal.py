@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from dra_driver.model.effects import NO_FAULTS, Effects
 from dra_driver.model.errors import InvalidValue, JournalError
@@ -41,10 +41,8 @@ _INCOMPLETE: Final = "incomplete"
 Decision = Callable[[Ledger], Iterable[Record]]
 
 
-class OnDamaged(Protocol):
-    """Called with the new path of a damaged journal. Neither raises nor waits."""
-
-    def __call__(self, damaged: Path, /) -> None: ...
+OnDamaged = Callable[[Path], None]
+"""Called with the new path of a damaged journal. Neither raises nor waits."""
 
 
 class Journal:

@@ -6,7 +6,7 @@ the old one, and nobody can change that.
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
 
 import msgspec
 
@@ -36,11 +36,9 @@ class RecreatedInstance(msgspec.Struct, frozen=True):
         )
 
 
-class OnRecreated(Protocol):
-    """Called for each instance that was lost under a claim whose containers may run. Neither
-    raises nor waits."""
-
-    def __call__(self, instance: RecreatedInstance, /) -> None: ...
+OnRecreated = Callable[[RecreatedInstance], None]
+"""Called for each instance that was lost under a claim whose containers may run. Neither raises nor
+waits."""
 
 
 def recreated_instances(

@@ -12,9 +12,8 @@ from dra_driver.agent.cards.card_cache import CardCache
 from dra_driver.agent.cards.card_config import CardConfigSource
 from dra_driver.agent.cards.foreign_plugin import ForeignPluginDetector
 from dra_driver.agent.events import EventReporter
-from dra_driver.agent.forgotten_claims import ForgottenClaims
+from dra_driver.agent.prepared_claims import ForgottenClaims, UnknownClaimDetector
 from dra_driver.agent.reconcile_loop import ReconcileLoop
-from dra_driver.agent.unknown_claims import UnknownClaimDetector
 from dra_driver.config.card_rules import CardRules
 from dra_driver.kube.api import Api
 from dra_driver.kubelet_api.errors import KubeletError
@@ -84,8 +83,8 @@ class Rig:
         self.reconcile_loop = ReconcileLoop(
             cards=cast("CardCache", self.cards),
             card_configs=self.card_configs,
-            foreign_plugins=ForeignPluginDetector(self.kubelet),
-            kubelet=self.kubelet,
+            foreign_plugins=ForeignPluginDetector(self.kubelet.offered, self.kubelet.containers),
+            containers=self.kubelet.containers,
             unknown_claims=UnknownClaimDetector(self.agent.journal.snapshot),
             forgotten_claims=ForgottenClaims(
                 world.api,
