@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry
@@ -12,7 +11,7 @@ from dra_driver.agent import metric_specs as specs
 from dra_driver.agent.cards.card_config import CardConfigSource
 from dra_driver.agent.cards.foreign_plugin import ForeignPluginDetector
 from dra_driver.agent.cards.node_hardware import node_hardware
-from dra_driver.agent.cards.node_labels import NodeLabeller
+from dra_driver.agent.cards.node_labels import node_labeller
 from dra_driver.agent.context import AgentContext
 from dra_driver.agent.device_plugin.frontend import DevicePluginFrontend
 from dra_driver.agent.dra.frontend import DraFrontend
@@ -166,12 +165,11 @@ class Agent:
             effects=effects,
         )
         folders = Folders.of(settings.kubelet_root)
-        self._labeller = NodeLabeller(
+        self._labeller = node_labeller(
             api,
             settings.node_name,
             cards=lambda: self._cards.latest,
             kubelet=lambda: socket_identity(folders.kubelet),
-            clock=time.monotonic,
         )
         self._labels_node = settings.node_labels
         for follower in (self._dra, self._device_plugin, self._card_count):

@@ -7,6 +7,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, InitVar, dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final, Protocol
@@ -53,6 +54,7 @@ class Recorder(Protocol):
     ) -> float: ...
 
 
+@dataclass(eq=False)
 class EventRecorder(Background):
     """Writes events, within the `limits` for each object and for all.
 
@@ -63,23 +65,17 @@ class EventRecorder(Background):
     `wait(seconds)` sleeps, and returns True when the recorder was stopped.
     """
 
-    def __init__(
-        self,
-        api: Api,
-        *,
-        controller: str,
-        instance: str,
-        limits: EventLimits | None = None,
-        clock: Clock = time.monotonic,
-        now: Now = lambda: datetime.now(UTC),
-        wait: Wait | None = None,
-    ) -> None:
+    api: Api
+    _: KW_ONLY
+    controller: str
+    instance: str
+    limits: InitVar[EventLimits | None] = None
+    clock: Clock = time.monotonic
+    now: Now = lambda: datetime.now(UTC)
+    wait: InitVar[Wait | None] = None
+
+    def __post_init__(self, limits: EventLimits | None, wait: Wait | None) -> None:
         super().__init__("events", wait=wait)
-        self._api = api
-        self._controller = controller
-        self._instance = instance
-        self._clock = clock
-        self._now = now
         self._filter = EventFilter(limits or EventLimits())
         self._lock = threading.Lock()
         self._queue: queue.Queue[Object | None] = queue.Queue(_QUEUED)
@@ -113,12 +109,12 @@ class EventRecorder(Background):
         namespace = regarding["metadata"].get("namespace") or ""
         topic = Topic(_identity(regarding), reason, namespace)
         with self._lock:
-            too_soon = self._filter.wait(topic, self._clock())
+            too_soon = self._filter.wait(topic, self.clock())
         if too_soon:
             return too_soon
         text = note if isinstance(note, str) else note()
         with self._lock:
-            now = self._clock()
+            now = self.clock()
             if not self._filter.is_due(topic, text, now):
                 return 0.0
             try:
@@ -137,7 +133,7 @@ class EventRecorder(Background):
         backoff = Backoff(first=1.0, longest=30.0)
         for tries in range(1, _TRIES + 1):
             try:
-                self._api.create(EVENTS, event)
+                self.api.create(EVENTS, event)
             except AlreadyExists:  # an earlier try, whose answer was lost
                 return
             except KubeError as error:
@@ -167,9 +163,9 @@ class EventRecorder(Background):
             "apiVersion": EVENTS.api_version,
             "kind": EVENTS.kind,
             "metadata": {"name": f"{name}.{uuid4().hex[:16]}", "namespace": namespace},
-            "eventTime": self._now().strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-            "reportingController": self._controller,
-            "reportingInstance": self._instance[:128],
+            "eventTime": self.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "reportingController": self.controller,
+            "reportingInstance": self.instance[:128],
             "action": action,
             "reason": reason,
             "regarding": {key: value for key, value in reference.items() if value},

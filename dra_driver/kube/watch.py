@@ -7,6 +7,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Protocol
 
 from dra_driver.kube.api import Api, Change, Listing, Watch
@@ -50,6 +51,7 @@ def ignore_restored() -> None:
     """For handlers that compare no versions."""
 
 
+@dataclass(eq=False)
 class Reflector(Background):
     """Lists, then watches from there; lists again when the server no longer has the
     resourceVersion (410), did not answer for ten seconds, or sent an error within a watch. After
@@ -65,36 +67,24 @@ class Reflector(Background):
     else it comes in pages.
     """
 
-    def __init__(
-        self,
-        api: Api,
-        resource: Resource,
-        handler: WatchHandler,
-        *,
-        namespace: str = "",
-        label_selector: str = "",
-        field_selector: str = "",
-        decoder: Decoder = WHOLE,
-        streamed: bool = False,
-        on_restored: OnChange = ignore_restored,
-        backoff: Backoff | None = None,
-        wait: Wait | None = None,
-        clock: Clock = time.monotonic,
-        draw: Callable[[], float] = random.random,
-    ) -> None:
-        super().__init__(f"reflector-{resource.plural}", wait=wait, interrupt=self._end_watch)
-        self._api = api
-        self._resource = resource
-        self._handler = handler
-        self._namespace = namespace
-        self._label_selector = label_selector
-        self._field_selector = field_selector
-        self._decoder = decoder
-        self._streamed = streamed
-        self._on_restored = on_restored
+    api: Api
+    resource: Resource
+    handler: WatchHandler
+    _: KW_ONLY
+    namespace: str = ""
+    label_selector: str = ""
+    field_selector: str = ""
+    decoder: Decoder = WHOLE
+    streamed: bool = False
+    on_restored: OnChange = ignore_restored
+    backoff: InitVar[Backoff | None] = None
+    wait: InitVar[Wait | None] = None
+    clock: Clock = time.monotonic
+    draw: Callable[[], float] = random.random
+
+    def __post_init__(self, backoff: Backoff | None, wait: Wait | None) -> None:
+        super().__init__(f"reflector-{self.resource.plural}", wait=wait, interrupt=self._end_watch)
         self._backoff = backoff or Backoff()
-        self._clock = clock
-        self._draw = draw
         self._silent_since: float | None = None
         self._watch: Watch | None = None
         self._version = ""  # from where the next watch goes on; empty: list first
@@ -111,7 +101,7 @@ class Reflector(Background):
                 if self._follow():
                     continue
             except Gone as error:
-                logger.info("listing %s again: %s", self._resource.plural, error)
+                logger.info("listing %s again: %s", self.resource.plural, error)
                 self._version = ""
             except KubeError as error:
                 least = self._on_failure(error)
@@ -119,16 +109,16 @@ class Reflector(Background):
 
     def _on_failure(self, error: KubeError) -> float:
         """A list or a watch failed. Returns the least number of seconds to wait."""
-        self.problem = f"cannot follow {self._resource.plural}: {error}"
+        self.problem = f"cannot follow {self.resource.plural}: {error}"
         logger.warning("%s", self.problem)
         if isinstance(error, Unavailable) and self._silent_since is None:
-            self._silent_since = self._clock()
+            self._silent_since = self.clock()
         return error.retry_after if isinstance(error, TooManyRequests) else 0.0
 
     def _was_silent(self) -> bool:
         """Whether the server has not answered for so long that its history may be another one."""
         since = self._silent_since
-        return since is not None and self._clock() - since >= _LIST_AGAIN_AFTER
+        return since is not None and self.clock() - since >= _LIST_AGAIN_AFTER
 
     def _end_watch(self) -> None:
         watch = self._watch
@@ -137,17 +127,17 @@ class Reflector(Background):
 
     def _list(self) -> None:
         with no_collection():
-            listing = self._stream() if self._streamed else None
+            listing = self._stream() if self.streamed else None
             if listing is None:
-                listing = self._api.list(
-                    self._resource,
-                    namespace=self._namespace,
-                    label_selector=self._label_selector,
-                    field_selector=self._field_selector,
-                    decoder=self._decoder,
+                listing = self.api.list(
+                    self.resource,
+                    namespace=self.namespace,
+                    label_selector=self.label_selector,
+                    field_selector=self.field_selector,
+                    decoder=self.decoder,
                 )
             self._take_version(listing.resource_version)
-            self._handler.on_replace(listing.items)
+            self.handler.on_replace(listing.items)
         self._silent_since = None
         self.synced.set()
 
@@ -157,11 +147,11 @@ class Reflector(Background):
         if self._newest and not self._newest <= int(version) < self._newest + _BUMPED:
             logger.warning(
                 "etcd was restored from a backup: %s went from version %d to %s",
-                self._resource.plural,
+                self.resource.plural,
                 self._newest,
                 version,
             )
-            self._on_restored()
+            self.on_restored()
         self._version, self._newest = version, int(version)
 
     def _stream(self) -> Listing | None:
@@ -173,7 +163,7 @@ class Reflector(Background):
         except KubeError as error:
             if error.status not in _NO_WATCH_LIST:
                 raise
-            logger.info("the list of %s is read in pages: %s", self._resource.plural, error)
+            logger.info("the list of %s is read in pages: %s", self.resource.plural, error)
             return None
         try:
             for event in () if self._stopped.is_set() else watch:
@@ -185,30 +175,30 @@ class Reflector(Background):
                 elif event.change is not Change.BOOKMARK:
                     items[metadata["uid"]] = event.object
         except Unavailable as error:
-            logger.info("the stream of %s broke: %s", self._resource.plural, error)
+            logger.info("the stream of %s broke: %s", self.resource.plural, error)
         finally:
             self._watch = None
             watch.close()
-        logger.info("the stream of %s ended early", self._resource.plural)
+        logger.info("the stream of %s ended early", self.resource.plural)
         return None
 
     def _open(self, version: str, timeout: float, *, initial_events: bool = False) -> Watch:
-        return self._api.watch(
-            self._resource,
+        return self.api.watch(
+            self.resource,
             resource_version=version,
-            namespace=self._namespace,
-            label_selector=self._label_selector,
-            field_selector=self._field_selector,
-            decoder=self._decoder,
+            namespace=self.namespace,
+            label_selector=self.label_selector,
+            field_selector=self.field_selector,
+            decoder=self.decoder,
             timeout=timeout,
             initial_events=initial_events,
         )
 
     def _follow(self) -> bool:
         """Watch until the server ends it; False where that was at once and without an event."""
-        begun = self._clock()
+        begun = self.clock()
         seen = False
-        seconds = _WATCH_SECONDS * (1.0 + self._draw())
+        seconds = _WATCH_SECONDS * (1.0 + self.draw())
         self._watch = watch = self._open(self._version, seconds)
         self._silent_since = None
         self.problem = None
@@ -217,7 +207,7 @@ class Reflector(Background):
                 return True
             for event in watch:
                 if event.change is not Change.BOOKMARK:
-                    self._handler.on_event(event.change, event.object)
+                    self.handler.on_event(event.change, event.object)
                 self._version = event.object["metadata"]["resourceVersion"]
                 self._newest = int(self._version)
                 if not seen:
@@ -231,7 +221,7 @@ class Reflector(Background):
         finally:
             self._watch = None
             watch.close()
-        worked = seen or self._clock() - begun >= _SHORT_WATCH
+        worked = seen or self.clock() - begun >= _SHORT_WATCH
         if worked:
             self._backoff.reset()
         return worked

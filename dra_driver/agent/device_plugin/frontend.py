@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
@@ -16,7 +15,7 @@ from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.config.card_rules import CardConfig
 from dra_driver.device_plugin.allocator import InjectionMethod
 from dra_driver.device_plugin.inventory import NodeDevices
-from dra_driver.device_plugin.node_annotator import NodeAnnotator
+from dra_driver.device_plugin.node_annotator import node_annotator
 from dra_driver.device_plugin.node_pods import NodePods
 from dra_driver.device_plugin.plugin import DevicePlugin
 from dra_driver.kube.container_runtime import KUBELET_TAKES_CDI_NAMES
@@ -75,13 +74,12 @@ class DevicePluginFrontend:
             effects=context.effects,
         )
         folders = Folders.of(settings.kubelet_root)
-        self._annotator = NodeAnnotator(
+        self._annotator = node_annotator(
             context.api,
             settings.node_name,
             view=self._annotated_view,
             recorded=lambda: read_checkpoint(folders.checkpoint),
             kubelet=lambda: socket_identity(folders.kubelet),
-            clock=time.monotonic,
         )
         self._annotates = False
 

@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
@@ -104,6 +104,7 @@ OnStatusRejected = Callable[[ClaimRef, str], None]
 """Called once for a claim whose status can never be written, with a note that says why."""
 
 
+@dataclass(eq=False)
 class ClaimStatuses(Background):
     """Writes the status of the claims that are prepared in `ledger`, and of the `waiting` claims,
     whose prepare fails, whenever it is woken. The claims of one namespace are written one after the
@@ -113,32 +114,21 @@ class ClaimStatuses(Background):
     and drops this driver's when the claim is deallocated.
     """
 
-    def __init__(
-        self,
-        api: Api,
-        *,
-        ledger: LedgerSource,
-        cards: CardSource,
-        table: ProfileTableOf,
-        waiting: Callable[[], Mapping[str, Waiting]] = dict,
-        on_rejected: OnStatusRejected = lambda _claim, _note: None,
-        now: Now = lambda: datetime.now(UTC),
-        clock: Clock = time.monotonic,
-        wait: Wait | None = None,
-        spawn: Spawn = _in_thread,
-    ) -> None:
-        """`wait(seconds)` sleeps, and returns True when the writer was stopped."""
+    api: Api
+    _: KW_ONLY
+    ledger: LedgerSource
+    cards: CardSource
+    table: ProfileTableOf
+    waiting: Callable[[], Mapping[str, Waiting]] = dict
+    on_rejected: OnStatusRejected = lambda _claim, _note: None
+    now: Now = lambda: datetime.now(UTC)
+    clock: Clock = time.monotonic
+    wait: InitVar[Wait | None] = None
+    spawn: Spawn = _in_thread
+
+    def __post_init__(self, wait: Wait | None) -> None:
         super().__init__("claim-status", wait=wait, interrupt=self.wake)
-        self._api = api
-        self._ledger = ledger
-        self._cards = cards
-        self._table = table
-        self._waiting = waiting
-        self._on_rejected = on_rejected
         self._backoff = Backoff(first=1.0, longest=60.0)
-        self._now = now
-        self._clock = clock
-        self._spawn = spawn
         self._lock = threading.Lock()  # for what follows
         self._written: dict[ClaimRef, Sequence[Object]] = {}
         self._retries: dict[ClaimRef | str, _Retry] = {}  # by claim or namespace
@@ -179,16 +169,16 @@ class ClaimStatuses(Background):
         a later call retries it. A claim of which the API server rejects every patch is not retried.
         Raises JournalError.
         """
-        cards = self._cards()
+        cards = self.cards()
         if cards is None:
             return None
-        held, now = self._contents(), self._clock()
+        held, now = self._contents(), self.clock()
         with self._lock:
             due = self._due(held, cards, now)
             begun = list(due)[: _NAMESPACES_AT_ONCE - len(self._busy)]
             self._busy.update(begun)
         for namespace in begun:
-            self._spawn(partial(self._write_namespace, namespace, due[namespace], cards))
+            self.spawn(partial(self._write_namespace, namespace, due[namespace], cards))
         with self._lock:
             # What is due already waits for a namespace that is being written, whose end wakes us.
             later = (each.due for each in self._retries.values() if each.due > now)
@@ -207,7 +197,7 @@ class ClaimStatuses(Background):
         for ref, content in held.items():
             if ref in self._unwritable or ref.namespace in self._busy:
                 continue
-            statuses = content.statuses(cards, table=self._table)
+            statuses = content.statuses(cards, table=self.table)
             if self._written.get(ref) == statuses:
                 self._retries.pop(ref, None)
             elif self._is_due(ref, now) and self._is_due(ref.namespace, now):
@@ -237,12 +227,12 @@ class ClaimStatuses(Background):
     def _contents(self) -> dict[ClaimRef, _Content]:
         prepared = {
             held.owner: _Content(held.devices)
-            for held in self._ledger().claims.values()
+            for held in self.ledger().claims.values()
             if held.state is ClaimState.PREPARE_COMPLETED and isinstance(held.owner, ClaimRef)
         }
         return prepared | {
             each.owner: _Content(each.devices, each.reason)
-            for each in self._waiting().values()
+            for each in self.waiting().values()
             if isinstance(each.owner, ClaimRef)
         }
 
@@ -255,7 +245,7 @@ class ClaimStatuses(Background):
         with self._lock:
             retry = self._retries.setdefault(key, _Retry())
             delay = max(at_least, retry.backoff.next())
-            retry.due = self._clock() + delay
+            retry.due = self.clock() + delay
         return delay
 
     def _attempt(self, due: _Due, cards: Cards) -> None:
@@ -271,7 +261,7 @@ class ClaimStatuses(Background):
                     self._unwritable.add(ref)
                     self._retries.pop(ref, None)
                 logger.warning("claim %s: %s", ref, _REJECTED)
-                self._on_rejected(ref, _REJECTED)
+                self.on_rejected(ref, _REJECTED)
                 return
             delay = self._retry(ref)
             logger.info("the status of claim %s is written again in %.0f s: %s", ref, delay, error)
@@ -282,15 +272,15 @@ class ClaimStatuses(Background):
 
     def _write(self, ref: ClaimRef, content: _Content, cards: Cards) -> None:
         try:
-            claim = self._api.get(RESOURCE_CLAIMS, ref.name, namespace=ref.namespace)
+            claim = self.api.get(RESOURCE_CLAIMS, ref.name, namespace=ref.namespace)
         except NotFound:
             return
         # A deallocated claim has no devices, and the server would reject the patch.
         if claim["metadata"]["uid"] != ref.uid or allocation(claim) is None:
             return
         before = (claim.get("status") or {}).get("devices") or []
-        now = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        statuses = content.statuses(cards, before, table=self._table, now=now)
+        now = self.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        statuses = content.statuses(cards, before, table=self.table, now=now)
         if statuses == [entry for entry in before if entry["driver"] == DRIVER]:
             return
         body = {
@@ -299,7 +289,7 @@ class ClaimStatuses(Background):
             "metadata": {"name": ref.name, "namespace": ref.namespace, "uid": ref.uid},
             "status": {"devices": statuses},
         }
-        self._api.patch(
+        self.api.patch(
             RESOURCE_CLAIMS,
             ref.name,
             body,

@@ -44,7 +44,7 @@ def test_a_restart_writes_nothing_that_stands_there(rig: Rig) -> None:
     rig.statuses.write()
     again = Rig()
     again.api, again.ledger = rig.api, rig.ledger
-    again.statuses._api = cast("Api", rig.api)
+    again.statuses.api = cast("Api", rig.api)
     again.statuses.write()
     assert rig.api.patches == ["a"]
     assert rig.api.gets == ["a", "a"]
