@@ -22,9 +22,9 @@ from dra_driver.agent.lifecycle.readiness import ReadinessReporter
 from dra_driver.agent.lifecycle.serving_mode import (
     ServingDecision,
     ServingModeSelector,
+    ServingModeWatcher,
     ServingState,
 )
-from dra_driver.agent.lifecycle.serving_mode_watcher import ServingModeWatcher
 from dra_driver.agent.lifecycle.startup import Startup
 from dra_driver.agent.metrics import AgentMetrics
 from dra_driver.agent.prepared_claims import ForgottenClaims, UnknownClaimDetector
@@ -48,7 +48,7 @@ from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
 from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.node.locks import Locks
-from dra_driver.node.modes.all_modes import all_modes
+from dra_driver.node.modes.driver import all_modes
 from dra_driver.node.preparer import Preparer
 from dra_driver.node.recovery.profile_prober import ProfileProber
 from dra_driver.node.recovery.reconciler import NodeReconciler

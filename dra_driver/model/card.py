@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
@@ -100,6 +100,10 @@ class Card:
         """The card's own nearest switch, by its upstream port: the second bridge above the card,
         the first one being the downstream port. None where the card is below a root port."""
         return self.pcie_bridges[-2] if len(self.pcie_bridges) > 1 else None
+
+    def with_problem(self, problem: Problem) -> Card:
+        """The card with one problem more."""
+        return replace(self, problems=(*self.problems, problem))
 
     @property
     def place(self) -> CardPlace:

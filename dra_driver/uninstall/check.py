@@ -25,9 +25,8 @@ from dra_driver.kube.server_wait import ServerWait
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import Refused
 from dra_driver.telemetry.program import run_program
-from dra_driver.uninstall.cards import CardInUse, cards_in_use
 from dra_driver.uninstall.gates import lift_gates
-from dra_driver.uninstall.holders import AllocatedClaim, holders
+from dra_driver.uninstall.holders import AllocatedClaim, CardInUse, cards_in_use, holders
 from dra_driver.version import VERSION
 
 _DESCRIPTION: Final = "Fails while ResourceClaims or containers have GCUs of this driver."

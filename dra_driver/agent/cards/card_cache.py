@@ -176,7 +176,7 @@ class CardCache(Background):
 
     def _with_foreign(self, card: Card) -> Card:
         problem = self._foreign.get(card.address)
-        return card if problem is None else replace(card, problems=(*card.problems, problem))
+        return card if problem is None else card.with_problem(problem)
 
     def run(self) -> None:
         while not self._wait(self.presence_interval):

@@ -24,7 +24,7 @@ from dra_driver.kube.watch import Reflector
 from dra_driver.kubelet_api.device_plugin.folders import Folders, socket_identity
 from dra_driver.kubelet_api.device_plugin.record import read_checkpoint
 from dra_driver.kubelet_api.errors import SocketError
-from dra_driver.model.card import Card, Problem
+from dra_driver.model.card import Problem
 from dra_driver.model.names import TAINT_CHANGING
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.spec import Injection
@@ -160,7 +160,9 @@ class DevicePluginFrontend:
         cards = self._context.by_address()
         failing = self._context.cards.failing
         if cards is not None and failing is not None:
-            cards = {address: _with_problem(card, failing) for address, card in cards.items()}
+            # None is given to a container, but those in use stay healthy.
+            problem = Problem(TAINT_CHANGING, "", failing.text)
+            cards = {address: card.with_problem(problem) for address, card in cards.items()}
         return NodeDevices(
             cards=cards,
             ledger=self._context.journal.snapshot(),
@@ -199,8 +201,3 @@ class DevicePluginFrontend:
             version = kubelet_version(self._context.api, self._settings.node_name)
             self._takes_cdi = (version.major, version.minor) >= KUBELET_TAKES_CDI_NAMES
         return InjectionMethod.CDI_NAMES if self._takes_cdi else InjectionMethod.NODES
-
-
-def _with_problem(card: Card, failing: Problem) -> Card:
-    """While cards cannot be read, none is given to a container, but those in use stay healthy."""
-    return replace(card, problems=(*card.problems, Problem(TAINT_CHANGING, "", failing.text)))

@@ -15,11 +15,10 @@ from dra_driver.agent.lifecycle.mode_handover import claimed_cards, dra_cards
 from dra_driver.agent.lifecycle.serving_mode import ServingMode
 from dra_driver.agent.metrics import AgentMetrics
 from dra_driver.agent.settings import AgentSettings
+from dra_driver.agent.slices.added_taints import FailingTaints, HeldTaints
 from dra_driver.agent.slices.allocator_handover import AllocatorHandover, LeaseName
 from dra_driver.agent.slices.desired_devices import DesiredDevices
 from dra_driver.agent.slices.device_layout import Devices
-from dra_driver.agent.slices.failing_taints import FailingTaints
-from dra_driver.agent.slices.held_taints import HeldTaints
 from dra_driver.agent.slices.publish_lock import PublishLock
 from dra_driver.agent.slices.publisher import Publisher
 from dra_driver.agent.slices.slice_totals import config_in_use

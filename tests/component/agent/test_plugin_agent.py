@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from dra_driver.agent.device_plugin import frontend as plugin_front
-from dra_driver.agent.lifecycle import serving_mode_watcher
+from dra_driver.agent.lifecycle import serving_mode
 from dra_driver.agent.lifecycle.serving_mode import ModeSetting
 from dra_driver.kube.api import ServerVersion
 from dra_driver.model.claims.claim import ClaimRef, Object
@@ -111,7 +111,7 @@ def test_the_mode_is_reported_once_and_another_one_ends_the_agent(
     place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whoever started it starts it anew, and then it serves the other way."""
-    monkeypatch.setattr(serving_mode_watcher, "_CHECK_EVERY", 0.05)
+    monkeypatch.setattr(serving_mode, "_CHECK_EVERY", 0.05)
     ended = threading.Event()
 
     def events() -> list[str]:

@@ -19,8 +19,7 @@ from dra_driver.model.errors import GcuError, HardwareError
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.modes.all_modes import all_modes
-from dra_driver.node.modes.driver import ModeDriver
+from dra_driver.node.modes.driver import ModeDriver, all_modes
 from dra_driver.node.recovery.profile_prober import ProfileProber
 from dra_driver.node.recovery.reconciler import Findings, NodeReconciler
 from tests.unit.memory_efsmi import MemoryEfsmi
