@@ -78,7 +78,8 @@ class Machine:
         unusable = _not_on_the_bus(survey.joined, functions)
         for function in functions:
             try:
-                _check_taken(function)
+                if function.minor is None:
+                    raise _not_taken(function.address)
                 if function.address in survey.silent:
                     silent[function.address] = survey.silent[function.address]
                     continue
@@ -146,11 +147,6 @@ class Machine:
             errors=queried.errors,
             readings=queried.readings,
         )
-
-
-def _check_taken(function: GcuFunction) -> None:
-    if function.minor is None:
-        raise _not_taken(function.address)
 
 
 def _not_on_the_bus(joined: Joined, functions: Iterable[GcuFunction]) -> dict[PciAddress, str]:

@@ -239,13 +239,10 @@ class Client:
         *,
         body: object = None,
         media_type: str = "application/json",
-        accept: str = "application/json",
     ) -> Object:
         around = self.effects(Point.API_WRITE) if method in _WRITES else nullcontext()
         with around:
-            answer = self._send(
-                method, path, query, body=body, media_type=media_type, accept=accept
-            )
+            answer = self._send(method, path, query, body=body, media_type=media_type)
         try:
             decoded: Object = decode(answer)
         except ValueError as error:

@@ -34,19 +34,11 @@ class Broadcaster(Generic[T]):
         self._resend = resend
         self._changed = threading.Condition()
         self._version = 0
-        self._open = 0
-        self._opened = 0
-        self._stopped = False
-
-    @property
-    def listeners(self) -> int:
+        self.listeners = 0
         """How many streams are open."""
-        return self._open
-
-    @property
-    def opened(self) -> int:
+        self.opened = 0
         """How many streams were opened so far, with those that have ended."""
-        return self._opened
+        self._stopped = False
 
     def wake(self) -> None:
         """The list has changed: send it now."""
@@ -86,10 +78,10 @@ class Broadcaster(Generic[T]):
 
     def _enter(self, context: grpc.ServicerContext) -> None:
         with self._changed:
-            refused = self._open >= STREAMS
+            refused = self.listeners >= STREAMS
             if not refused:
-                self._open += 1
-                self._opened += 1
+                self.listeners += 1
+                self.opened += 1
         if refused:
             logger.warning("another stream of %s is refused: %d are open", self._what, STREAMS)
             context.abort(
@@ -99,7 +91,7 @@ class Broadcaster(Generic[T]):
 
     def _leave(self) -> None:
         with self._changed:
-            self._open -= 1
+            self.listeners -= 1
             self._changed.notify_all()
 
     def _on_stream_end(self) -> None:

@@ -11,7 +11,7 @@ from functools import partial
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import ClaimRef, Object
-from dra_driver.model.claims.claim_device import ClaimDevice
+from dra_driver.model.claims.claim_device import ClaimDevice, Prepared
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.identifiers import check_id
 from dra_driver.model.mode import Mode
@@ -33,8 +33,6 @@ from dra_driver.node.visibility.visible_cards import resolve_visible_cards
 from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
-
-Prepared = tuple[ClaimDevice, ...]
 
 OnPrepared = Callable[[Object], None]
 """Called with a claim, as the API server has it, that is prepared and was not before. Neither

@@ -50,8 +50,11 @@ class CardCache(Background):
     def __post_init__(self) -> None:
         super().__init__("cards")
         self._cards: dict[PciAddress, Card] | None = None
-        self._unusable: dict[PciAddress, str] = {}
-        self._unread: frozenset[PciAddress] = frozenset()
+        self.unusable: Mapping[PciAddress, str] = {}
+        """Why cards that sysfs or efsmi knows are not among the `latest`."""
+        self.unread: frozenset[PciAddress] = frozenset()
+        """Cards on the bus that efsmi has not described since the agent's start. They may be well:
+        efsmi does not answer for them, or its answer is not understood."""
         self._foreign: Mapping[PciAddress, Problem] = {}
         self._bus: object = None
         self._backoff = Backoff(first=self.presence_interval, longest=self.inventory_interval)
@@ -78,22 +81,11 @@ class CardCache(Background):
         """Seconds since the last inventory that succeeded; infinite before the first."""
         return self.clock() - self._read_at
 
-    @property
-    def unusable(self) -> Mapping[PciAddress, str]:
-        """Why cards that sysfs or efsmi knows are not among the `latest`."""
-        return self._unusable
-
-    @property
-    def unread(self) -> frozenset[PciAddress]:
-        """Cards on the bus that efsmi has not described since the agent's start. They may be well:
-        efsmi does not answer for them, or its answer is not understood."""
-        return self._unread
-
     def card(self, address: PciAddress) -> Card:
         """The card with its present minor and device nodes; raises HardwareError."""
         known = (self._cards or {}).get(address)
         if known is None:
-            reason = self._unusable.get(address) or self.problem
+            reason = self.unusable.get(address) or self.problem
             raise HardwareError(
                 f"this node has no usable card {address}" + (f": {reason}" if reason else "")
             )
@@ -122,7 +114,7 @@ class CardCache(Background):
 
     def refresh(self) -> None:
         """Take an inventory now. Never raises: a failure is in `problem`."""
-        before = self._cards, self._unread
+        before = self._cards, self.unread
         try:
             self._bus = self.sysfs.functions()
             inventory = self.machine.inventory()
@@ -148,7 +140,7 @@ class CardCache(Background):
             # One card that hangs makes every call for all cards hang.
             self.breaker.on_hung(None, hung)
         self.problem = None
-        if (self._cards, self._unread) != before or failures >= _TOLERATED_FAILURES:
+        if (self._cards, self.unread) != before or failures >= _TOLERATED_FAILURES:
             self.on_change()
 
     def tick(self) -> None:
@@ -169,10 +161,10 @@ class CardCache(Background):
         silent = {a: _silent(known[a], why) for a, why in inventory.silent.items() if a in known}
         missing = {a: _lost(known[a], inventory) for a in known if a not in found | silent}
         unusable = {**inventory.unusable, **inventory.silent}
-        self._unusable = {a: reason for a, reason in unusable.items() if a not in known}
-        self._unread = (inventory.unclear | inventory.silent.keys()) - known.keys()
+        self.unusable = {a: reason for a, reason in unusable.items() if a not in known}
+        self.unread = (inventory.unclear | inventory.silent.keys()) - known.keys()
         self._cards = dict(sorted((found | silent | missing).items()))
-        self.card_events.emit(known, self._cards, self._unusable)
+        self.card_events.emit(known, self._cards, self.unusable)
 
     def _with_foreign(self, card: Card) -> Card:
         problem = self._foreign.get(card.address)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -30,7 +30,7 @@ from dra_driver.model.names import DRIVER, FIELD_MANAGER
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import ProfileTableOf
 from dra_driver.node.checkpoint.ledger import ClaimState
-from dra_driver.node.checkpoint.records import PreparedDevice
+from dra_driver.node.checkpoint.records import PreparedDevices
 from dra_driver.node.claims.device_status import device_statuses
 from dra_driver.node.claims.failures import Waiting
 from dra_driver.util.background import Background, Wait
@@ -64,31 +64,15 @@ class _Retry:
     due: float = 0.0
 
 
-class _Content(msgspec.Struct, frozen=True):
-    """What a claim's status shows: its devices, or why it has none."""
-
-    devices: tuple[PreparedDevice, ...]
-    failure: str = ""
-
-    def statuses(
-        self,
-        cards: Cards,
-        before: Sequence[Mapping[str, Any]] = (),
-        *,
-        table: ProfileTableOf,
-        now: str = "",
-    ) -> Sequence[Object]:
-        """As `device_statuses`."""
-        return device_statuses(
-            self.devices, cards, before, table=table, failure=self.failure, now=now
-        )
+_Statuses = Callable[..., Sequence[Object]]
+"""`device_statuses` of a claim, by the cards, the previous statuses and the time."""
 
 
 class _Due(msgspec.Struct, frozen=True):
     """A claim whose status has to be written: `statuses` as they are to be."""
 
     ref: ClaimRef
-    content: _Content
+    content: _Statuses
     statuses: Sequence[Object]
 
 
@@ -185,7 +169,7 @@ class ClaimStatuses(Background):
             return min((due_at - now for due_at in later), default=None)
 
     def _due(
-        self, held: Mapping[ClaimRef, _Content], cards: Cards, now: float
+        self, held: Mapping[ClaimRef, _Statuses], cards: Cards, now: float
     ) -> dict[str, list[_Due]]:
         """What is to be written, by namespace, without namespaces that are being written."""
         names = {ref.namespace for ref in held}
@@ -197,7 +181,7 @@ class ClaimStatuses(Background):
         for ref, content in held.items():
             if ref in self._unwritable or ref.namespace in self._busy:
                 continue
-            statuses = content.statuses(cards, table=self.table)
+            statuses = content(cards, now="")
             if self._written.get(ref) == statuses:
                 self._retries.pop(ref, None)
             elif self._is_due(ref, now) and self._is_due(ref.namespace, now):
@@ -224,17 +208,20 @@ class ClaimStatuses(Background):
             self._busy.discard(namespace)
         self.wake()  # the claims may have changed meanwhile, and other namespaces may wait
 
-    def _contents(self) -> dict[ClaimRef, _Content]:
+    def _contents(self) -> dict[ClaimRef, _Statuses]:
         prepared = {
-            held.owner: _Content(held.devices)
+            held.owner: self._statuses(held.devices)
             for held in self.ledger().claims.values()
             if held.state is ClaimState.PREPARE_COMPLETED and isinstance(held.owner, ClaimRef)
         }
         return prepared | {
-            each.owner: _Content(each.devices, each.reason)
+            each.owner: self._statuses(each.devices, each.reason)
             for each in self.waiting().values()
             if isinstance(each.owner, ClaimRef)
         }
+
+    def _statuses(self, devices: PreparedDevices, failure: str = "") -> _Statuses:
+        return partial(device_statuses, devices, table=self.table, failure=failure)
 
     def _is_due(self, key: ClaimRef | str, now: float) -> bool:
         retry = self._retries.get(key)
@@ -270,7 +257,7 @@ class ClaimStatuses(Background):
                 self._written[ref] = due.statuses
                 self._retries.pop(ref, None)
 
-    def _write(self, ref: ClaimRef, content: _Content, cards: Cards) -> None:
+    def _write(self, ref: ClaimRef, content: _Statuses, cards: Cards) -> None:
         try:
             claim = self.api.get(RESOURCE_CLAIMS, ref.name, namespace=ref.namespace)
         except NotFound:
@@ -280,7 +267,7 @@ class ClaimStatuses(Background):
             return
         before = (claim.get("status") or {}).get("devices") or []
         now = self.now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        statuses = content.statuses(cards, before, table=self.table, now=now)
+        statuses = content(cards, before, now=now)
         if statuses == [entry for entry in before if entry["driver"] == DRIVER]:
             return
         body = {

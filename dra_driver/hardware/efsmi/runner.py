@@ -35,12 +35,7 @@ _COMMANDS: Final = {"-L": "list", "-q": "query", "on": "drs-on", "off": "drs-off
 
 
 class EfsmiFailed(HardwareError):
-    """``efsmi`` reported failure, or was killed as it printed without end; ``exit_code`` is below
-    0 after a signal."""
-
-    def __init__(self, what: str, exit_code: int, *, remedy: str = "") -> None:
-        super().__init__(what, remedy=remedy)
-        self.exit_code = exit_code
+    """``efsmi`` reported failure, or was killed as it printed without end."""
 
 
 class EfsmiHung(HardwareError):
@@ -123,7 +118,6 @@ class Efsmi:
         except TooMuchOutput as error:
             raise EfsmiFailed(
                 f"`{call}` printed more than {_OUTPUT_LIMIT >> 20} MiB and was killed",
-                -signal.SIGKILL,
                 remedy="run it on the node to see what it prints; reinstall the vendor's driver, "
                 "or set the chart's efsmi.path if it is not the vendor's tool",
             ) from error
@@ -147,7 +141,7 @@ class Efsmi:
             end = f"ended with {done.returncode}"
             if done.returncode < 0:
                 end = f"was killed by signal {-done.returncode}"
-            raise EfsmiFailed(f"`{call}` {end}: {said or 'no output'}", done.returncode)
+            raise EfsmiFailed(f"`{call}` {end}: {said or 'no output'}")
         logger.debug("%s printed %d bytes", call, len(done.stdout))
         return output
 

@@ -76,20 +76,6 @@ class Outcome(StrEnum):
     REMOVED = "its CDI file could not be read, and was removed"
 
 
-class _Complete(msgspec.Struct, frozen=True):
-    """All devices are on their cards."""
-
-
-class _Incomplete(msgspec.Struct, frozen=True):
-    """Devices are missing on these cards."""
-
-    cards: frozenset[PciAddress]
-
-
-class _Unexamined(msgspec.Struct, frozen=True):
-    """The cards do not answer, and a container may run with the claim."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restore:
     """Each method is called with the locks of the owner and of its cards held."""
@@ -108,15 +94,14 @@ class Restore:
         """
         attempt = self.failures.attempt(held.owner, held.devices)
         with attempt if is_requested else nullcontext():
-            found = self._examine(held)
-            if not isinstance(found, _Incomplete):
+            missing = self._missing(held)
+            if not missing:
                 outcome = self.render(held)
-        match found:
-            case _Incomplete(cards):
-                self._recreate(held, cards)
-                return Outcome.RECREATED
-            case _Complete():
-                self.failures.on_prepared(held.owner)
+        if missing:
+            self._recreate(held, missing)
+            return Outcome.RECREATED
+        if missing is not None:
+            self.failures.on_prepared(held.owner)
         return outcome
 
     def render(self, held: PreparedClaim) -> Outcome:
@@ -147,12 +132,13 @@ class Restore:
         if failure is not None:
             raise failure
 
-    def _examine(self, held: PreparedClaim) -> _Complete | _Incomplete | _Unexamined:
+    def _missing(self, held: PreparedClaim) -> frozenset[PciAddress] | None:
+        """The cards on which devices are missing. None where the cards do not answer, and a
+        container may run with the claim."""
         try:
-            missing = self.device_ops.missing(held.devices)
+            return self.device_ops.missing(held.devices)
         except HardwareError:
             if not self.specs.exists(held.owner.uid):
                 raise
             logger.warning("%s is not examined", held.owner.title, exc_info=True)
-            return _Unexamined()
-        return _Incomplete(missing) if missing else _Complete()
+            return None

@@ -15,9 +15,9 @@ from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.agent.sources import DevicesSource, LedgerSource
 from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, ListedDevice
 from dra_driver.kubelet_api.dra.claim_service import ClaimService
-from dra_driver.kubelet_api.dra.handler import Prepared
 from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.claims.claim import ClaimRef
+from dra_driver.model.claims.claim_device import Prepared
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import GcuError, JournalError, Refused
 from dra_driver.node.checkpoint.ledger import ClaimState, Ledger

@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from dra_driver.kubelet_api.dra.claim_service import ClaimService
-from dra_driver.kubelet_api.dra.handler import ClaimHandler, Prepared
+from dra_driver.kubelet_api.dra.handler import ClaimHandler
 from dra_driver.model.claims.claim import ClaimRef
+from dra_driver.model.claims.claim_device import Prepared
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import GcuError, Refused
 from tests.unit.kubelet_api.callers import Caller, Observer
