@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
@@ -113,3 +114,7 @@ class Card:
             root=self.pcie_root or "",
             numa=self.numa_node,
         )
+
+
+Cards = Mapping[PciAddress, Card]
+"""By their addresses."""

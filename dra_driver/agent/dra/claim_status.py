@@ -23,11 +23,10 @@ from dra_driver.kube.api import Api, PatchType
 from dra_driver.kube.errors import Invalid, KubeError, NotFound, TooManyRequests, Unavailable
 from dra_driver.kube.events import Now
 from dra_driver.kube.resources import RESOURCE_CLAIMS
-from dra_driver.model.card import Card
+from dra_driver.model.card import Cards
 from dra_driver.model.claims.claim import ClaimRef, Object, allocation
 from dra_driver.model.errors import GcuError
 from dra_driver.model.names import DRIVER, FIELD_MANAGER
-from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import ProfileTableOf
 from dra_driver.node.checkpoint.ledger import ClaimState
 from dra_driver.node.checkpoint.records import PreparedDevices
@@ -38,9 +37,6 @@ from dra_driver.util.backoff import Backoff
 from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
-
-
-Cards = Mapping[PciAddress, Card]
 
 _IMMUTABLE: Final = "status.allocation: Invalid value"
 """The API server's message if it takes a patch of the status for a change of the allocation."""

@@ -20,7 +20,7 @@ from dra_driver.agent.slices.allocator_handover import AllocatorHandover, LeaseN
 from dra_driver.agent.slices.desired_devices import DesiredDevices
 from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.agent.slices.publish_lock import PublishLock
-from dra_driver.agent.slices.publisher import Publisher
+from dra_driver.agent.slices.publisher import SlicePublisher
 from dra_driver.agent.slices.slice_totals import config_in_use
 from dra_driver.kubelet_api.device_plugin.folders import Folders
 from dra_driver.kubelet_api.dra.plugin import KubeletPlugin
@@ -79,7 +79,7 @@ class DraFrontend:
             ledger,
             on_change=context.on_change,
         )
-        self._publisher = Publisher(
+        self._publisher = SlicePublisher(
             context.api,
             settings.node_name,
             devices=HeldTaints(

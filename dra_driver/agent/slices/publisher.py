@@ -13,12 +13,13 @@ from dra_driver.agent.slices.slice_cache import SliceCache
 from dra_driver.agent.slices.slice_diff import SliceDiff, diff_slices
 from dra_driver.agent.slices.slice_watcher import SliceWatcher
 from dra_driver.agent.slices.slice_writer import SliceWriter
-from dra_driver.agent.slices.slices import MAX_DEVICES, Object, SliceForm, devices_of
+from dra_driver.agent.slices.slices import MAX_DEVICES, SliceForm, devices_of
 from dra_driver.agent.sources import DesiredSource
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Conflict
 from dra_driver.kube.preflight import check_server, check_visible
 from dra_driver.kube.resources import NODES
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import GcuError
 from dra_driver.model.pci import PciAddress
 from dra_driver.telemetry.logs import new_call
@@ -46,7 +47,7 @@ OnPublication = Callable[[str], None]
 
 
 @dataclass(eq=False)
-class Publisher(Background):
+class SlicePublisher(Background):
     """Publishes `devices`, again whenever they or the slices on the server have changed.
 
     While `devices` is None nothing is published: an empty pool would mean that the node has no

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, InitVar, dataclass
 from pathlib import Path
 from typing import Final
 
@@ -42,6 +43,7 @@ class EfsmiHung(HardwareError):
     """``efsmi`` did not end within its limit; what it changed is unknown."""
 
 
+@dataclass(eq=False)
 class Efsmi:
     """Runs the tool at `path` and gives back what it printed.
 
@@ -56,20 +58,15 @@ class Efsmi:
     LD_LIBRARY_PATH; without one, as the system does.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        timeout: float,
-        effects: Effects,
-        library: Path | None = None,
-        measured: Measured = lambda _command, _outcome, _seconds: None,
-    ) -> None:
-        self._path = path
-        self.timeout = timeout
-        self._effects = effects
+    path: Path
+    _: KW_ONLY
+    timeout: float
+    effects: Effects
+    library: InitVar[Path | None] = None
+    measured: Measured = lambda _command, _outcome, _seconds: None
+
+    def __post_init__(self, library: Path | None) -> None:
         self._library = LibraryFolder(library) if library is not None else None
-        self._measured = measured
         self._stuck: dict[tuple[str, ...], subprocess.Popen[bytes]] = {}
 
     def list_cards(self, index: int | None = None) -> str:
@@ -105,15 +102,15 @@ class Efsmi:
             outcome = "hung"
             raise
         finally:
-            self._measured(_command(arguments), outcome, time.monotonic() - begun)
+            self.measured(_command(arguments), outcome, time.monotonic() - begun)
         return output
 
     def _run(self, arguments: tuple[str, ...], inherit: Sequence[int]) -> str:
-        argv = [str(self._path), *arguments]
+        argv = [str(self.path), *arguments]
         call = " ".join(["efsmi", *arguments])
         self._check_not_stuck(arguments, call)
         try:
-            with self._effects(Point.EFSMI_CALL):
+            with self.effects(Point.EFSMI_CALL):
                 done = self._execute(argv, arguments, inherit)
         except TooMuchOutput as error:
             raise EfsmiFailed(
@@ -131,7 +128,7 @@ class Efsmi:
             ) from error
         except OSError as error:
             raise HardwareError(
-                f"{self._path} cannot be run: {error.strerror or error}",
+                f"{self.path} cannot be run: {error.strerror or error}",
                 remedy="set the chart's efsmi.path, or efsmi.runtimeClassName where the vendor's "
                 "runtime provides it",
             ) from error

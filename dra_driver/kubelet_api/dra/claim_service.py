@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, InitVar, dataclass
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -35,6 +36,7 @@ class CallObserver(Protocol):
         """The call is about to be answered; `errors` has one error for each claim that failed."""
 
 
+@dataclass(eq=False)
 class ClaimService:
     """Lets `handler` prepare and unprepare claims, by the kubelet's contract. Thread-safe.
 
@@ -46,20 +48,15 @@ class ClaimService:
     runs all the same: those before it wait for a card or for the API server.
     """
 
-    def __init__(
-        self,
-        handler: ClaimHandler,
-        observer: CallObserver,
-        effects: Effects,
-        *,
-        at_a_time: int = 8,
-        patience: float = 0.5,
-    ) -> None:
-        self._handler = handler
-        self._observer = observer
-        self._effects = effects
+    handler: ClaimHandler
+    observer: CallObserver
+    effects: Effects
+    _: KW_ONLY
+    at_a_time: InitVar[int] = 8
+    patience: float = 0.5
+
+    def __post_init__(self, at_a_time: int) -> None:
         self._places = threading.BoundedSemaphore(at_a_time)
-        self._patience = patience
         self._running: dict[str, list[grpc.ServicerContext]] = {}
         self._running_lock = threading.Lock()
 
@@ -67,14 +64,14 @@ class ClaimService:
         self, refs: Sequence[ClaimRef], context: grpc.ServicerContext
     ) -> dict[str, Prepared | GcuError]:
         """The devices of each claim, or its error; by UID, one result for each of `refs`."""
-        prepare = partial(self._handler.prepare, refs, is_cancelled=lambda: not context.is_active())
+        prepare = partial(self.handler.prepare, refs, is_cancelled=lambda: not context.is_active())
         return self._answered("prepare", refs, context, Point.REPLY_PREPARE, prepare)
 
     def unprepare(
         self, refs: Sequence[ClaimRef], context: grpc.ServicerContext
     ) -> dict[str, GcuError | None]:
         """None for each claim that is unprepared now, or its error; by UID."""
-        unprepare = partial(self._handler.unprepare, refs)
+        unprepare = partial(self.handler.unprepare, refs)
         return self._answered("unprepare", refs, context, Point.REPLY_UNPREPARE, unprepare)
 
     def _answered(
@@ -95,7 +92,7 @@ class ClaimService:
             # Not at level info: the result is logged, and a call that hangs is logged by the
             # time limits of the hardware.
             logger.debug("begun: %s", refs)
-            self._observer.on_begin(operation)
+            self.observer.on_begin(operation)
             try:
                 try:
                     with self._admitted(refs, context):
@@ -108,9 +105,9 @@ class ClaimService:
                 results = _completed(found, refs)
             finally:
                 errors = [each for each in results.values() if isinstance(each, GcuError)]
-                self._observer.on_end(operation, time.perf_counter() - begun, errors)
-            self._effects.before(reply)
-            context.add_callback(partial(self._effects.after, reply))
+                self.observer.on_end(operation, time.perf_counter() - begun, errors)
+            self.effects.before(reply)
+            context.add_callback(partial(self.effects.after, reply))
         return results
 
     @contextmanager
@@ -125,7 +122,7 @@ class ClaimService:
         """
         self._begin(refs, context)
         try:
-            placed = self._places.acquire(timeout=self._patience)
+            placed = self._places.acquire(timeout=self.patience)
             try:
                 yield
             finally:

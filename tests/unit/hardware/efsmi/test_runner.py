@@ -163,7 +163,7 @@ def test_a_tool_that_prints_without_end_is_killed_and_reported(tmp_path: Path, s
 
 def test_what_is_read_of_it_is_bounded(tmp_path: Path) -> None:
     """By the memory of a process of its own, as the agent's limit counts it."""
-    efsmi = tool(tmp_path, ENDLESS)._path
+    efsmi = tool(tmp_path, ENDLESS).path
     program = (
         "from pathlib import Path\n"
         "from dra_driver.hardware.efsmi.runner import Efsmi\n"
@@ -247,7 +247,7 @@ def test_each_call_is_measured(
 ) -> None:
     told: list[tuple[str, str]] = []
     efsmi = tool(tmp_path, script, timeout=60 if outcome != "hung" else 0.2)
-    efsmi._measured = lambda *what: told.append(what[:2])
+    efsmi.measured = lambda *what: told.append(what[:2])
     with suppress(HardwareError):
         efsmi.run(*argv)
     assert told == [(command, outcome)]
