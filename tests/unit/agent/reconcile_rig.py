@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-import pytest
-
 from dra_driver.agent.cards.card_cache import CardCache
 from dra_driver.agent.cards.card_config import CardConfigSource
 from dra_driver.agent.cards.foreign_plugin import ForeignPluginDetector
@@ -24,10 +22,12 @@ from dra_driver.node.recovery.reconciler import NodeReconciler
 from dra_driver.util.backoff import Backoff
 from tests.unit.agent.labelled_node import LabelledNode
 from tests.unit.agent.recorder import ListRecorder
-from tests.unit.node.drs_world import DrsWorld, tool
+from tests.unit.node.drs_world import DrsWorld
 from tests.unit.node.world import CARDS, NODE
 
 ONE = str(CARDS[0])
+ASKED = ["0 on", "0 off"]
+"""What the tool is told to learn the profiles of that card."""
 
 
 class LookedAt:
@@ -138,11 +138,6 @@ class Rig:
     def _wait(self, seconds: float) -> bool:
         self.waits.append(seconds)
         return self.on_wait()
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> DrsWorld:
-    return DrsWorld(tmp_path, tool=tool(1))
 
 
 def lose(world: DrsWorld, *, lost: bool = True) -> None:

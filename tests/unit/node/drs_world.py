@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -164,3 +165,9 @@ def errors(agent: Agent, *refs: ClaimRef) -> list[str]:
     """Prepare each claim by itself; the error of each, empty for success."""
     answers = [agent.preparer.prepare([ref])[ref.uid] for ref in refs]
     return [str(answer) if isinstance(answer, GcuError) else "" for answer in answers]
+
+
+def edits(world: DrsWorld, name: str) -> list[dict[str, Any]]:
+    """What the CDI file of claim `name` does to a container, by device."""
+    content = world.files()[f"gcu.enflame.com-claim-uid-{name}.json"]
+    return [device["containerEdits"] for device in json.loads(content)["devices"]]

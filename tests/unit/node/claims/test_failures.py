@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -20,11 +19,6 @@ ONE = str(CARDS[0])
 FOREIGN = InstanceState(1, "1g.6gb", "5b0c4c7e-6a0e-4a54-9d0b-0f3a3f2f6a11", (0,))
 
 Change = Callable[[DrsWorld], None]
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> DrsWorld:
-    return DrsWorld(tmp_path)
 
 
 @pytest.mark.parametrize("fault", ["create-fails", "drs-on-refused"])

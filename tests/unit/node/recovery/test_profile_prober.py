@@ -15,16 +15,6 @@ ONE = str(CARDS[0])
 QUESTION = ["on", "off"]
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> DrsWorld:
-    return DrsWorld(tmp_path)
-
-
-@pytest.fixture
-def agent(world: DrsWorld) -> Agent:
-    return world.start()
-
-
 def switched(world: DrsWorld) -> list[str]:
     return [change.partition(" ")[2] for change in world.tool.changes()]
 
