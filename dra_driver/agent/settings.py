@@ -155,7 +155,6 @@ class AgentSettings(Settings, LogSettings):
 
     @property
     def evicting(self) -> frozenset[str]:
-        """The reasons in `evict_on`."""
         return _split(self.evict_on)
 
     @property

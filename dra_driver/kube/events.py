@@ -14,7 +14,11 @@ from typing import Any, Final, Protocol
 from uuid import uuid4
 
 from dra_driver.kube.api import Api
-from dra_driver.kube.errors import AlreadyExists, KubeError, TooManyRequests, Unavailable
+from dra_driver.kube.errors import (
+    AlreadyExists,
+    KubeError,
+    concerns_all,
+)
 from dra_driver.kube.event_filter import EventFilter, EventLimits, Topic
 from dra_driver.kube.resources import EVENTS
 from dra_driver.model.claims.claim import Object
@@ -62,7 +66,6 @@ class EventRecorder(Background):
     an event is dropped and logged, and does not count as sent. An event that a server does not take
     because it is away or busy is tried again, for some minutes. `controller` is the event's
     ``reportingController`` (such as ``gcu.enflame.com/controller``), `instance` the pod's name.
-    `wait(seconds)` sleeps, and returns True when the recorder was stopped.
     """
 
     api: Api
@@ -138,7 +141,7 @@ class EventRecorder(Background):
                 return
             except KubeError as error:
                 pause = max(error.retry_after or 0.0, backoff.next())
-                if tries == _TRIES or not _may_succeed_later(error) or self._wait(pause):
+                if tries == _TRIES or not concerns_all(error) or self._wait(pause):
                     logger.warning("cannot write the event %s: %s", event["reason"], error)
                     return
                 logger.info("the event %s is written later: %s", event["reason"], error)
@@ -172,13 +175,6 @@ class EventRecorder(Background):
             "note": note,
             "type": kind.value,
         }
-
-
-def _may_succeed_later(error: KubeError) -> bool:
-    """A webhook that does not answer fails the events of its namespaces alone, with 500: they must
-    not delay those of others."""
-    is_away = isinstance(error, Unavailable) and error.status != 500
-    return is_away or isinstance(error, TooManyRequests)
 
 
 def _identity(regarding: Mapping[str, Any]) -> str:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Final
 
-from dra_driver.kube.api import Api, PatchType
+from dra_driver.kube.api import Api, apply_status
 from dra_driver.kube.resources import NODES
 from dra_driver.model.errors import GcuError
-from dra_driver.util.background import Background, Wait
+from dra_driver.util.background import Wait, Woken
 from dra_driver.util.backoff import Backoff
 from dra_driver.util.hooks import Clock
 
@@ -31,7 +30,7 @@ KubeletIdentity = Callable[[], object]
 
 
 @dataclass(eq=False)
-class NodeMetadataWriter(Background):
+class NodeMetadataWriter(Woken):
     """Writes whenever what is `wanted` has changed, in its own thread; `wake` makes it compare at
     once. `wanted` gives None while that is not known, and raises GcuError. `problem` says why the
     Node may differ."""
@@ -47,17 +46,12 @@ class NodeMetadataWriter(Background):
     wait: InitVar[Wait | None] = None
 
     def __post_init__(self, thread: str, wait: Wait | None) -> None:
-        super().__init__(thread, wait=wait, interrupt=self.wake)
+        super().__init__(thread, wait=wait)
         self._backoff = Backoff(first=1.0, longest=60.0)
-        self._woken = threading.Event()
         self._written: NodeMetadata | None = None
         self._written_at = 0.0
         self._written_for: object = None
         self.problem: str | None = "the Node has not been annotated yet"
-
-    def wake(self) -> None:
-        """Compare at once: a card or its use has changed."""
-        self._woken.set()
 
     def run(self) -> None:
         while not self._stopped.is_set():
@@ -92,16 +86,4 @@ def apply_metadata(api: Api, node_name: str, wanted: NodeMetadata, field_manager
     """Let the field manager own these annotations and labels, and no others: what it wrote before
     is removed unless another client had written it before. Raises KubeError."""
     # Only the status, because the right to patch it does not allow to change the node's taints.
-    api.patch(
-        NODES,
-        node_name,
-        {
-            "apiVersion": NODES.api_version,
-            "kind": NODES.kind,
-            "metadata": {"name": node_name, **wanted},
-        },
-        patch_type=PatchType.APPLY,
-        subresource="status",
-        field_manager=field_manager,
-        force=True,
-    )
+    apply_status(api, NODES, {"metadata": {"name": node_name, **wanted}}, field_manager)

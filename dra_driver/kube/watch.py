@@ -59,12 +59,11 @@ class Reflector(Background):
     requests; only a watch that worked resets the delay.
 
     `synced` is set once the first list was delivered; `problem` is why nothing is followed right
-    now, None while a watch is open. `wait(seconds)` sleeps, and returns True when the reflector
-    was stopped; `clock` is monotonic seconds, `draw` gives numbers in [0, 1). The handler receives
-    objects as `decoder` returns them. `on_restored` is called when the server's history went back,
-    as after a restore of etcd, before the handler receives the list that shows it: whoever compares
-    versions must start anew. A `streamed` list is one stream (WatchList) where the server has that,
-    else it comes in pages.
+    now, None while a watch is open. `clock` is monotonic seconds, `draw` gives numbers in [0, 1).
+    The handler receives objects as `decoder` returns them. `on_restored` is called when the
+    server's history went back, as after a restore of etcd, before the handler receives the list
+    that shows it: whoever compares versions must start anew. A `streamed` list is one stream
+    (WatchList) where the server has that, else it comes in pages.
     """
 
     api: Api

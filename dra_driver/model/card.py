@@ -103,7 +103,6 @@ class Card:
         return self.pcie_bridges[-2] if len(self.pcie_bridges) > 1 else None
 
     def with_problem(self, problem: Problem) -> Card:
-        """The card with one problem more."""
         return replace(self, problems=(*self.problems, problem))
 
     @property

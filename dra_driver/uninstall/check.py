@@ -34,8 +34,6 @@ _MOST_LINES: Final = 40
 
 
 class CheckSettings(Settings):
-    """The program's settings."""
-
     release_namespace: str = Field(min_length=1, description="namespace of the Helm release")
     release: str = Field(min_length=1, description="name of the Helm release")
     revision: int = Field(ge=1, description="the release's revision")

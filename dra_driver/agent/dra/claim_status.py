@@ -19,8 +19,13 @@ from typing import Final
 import msgspec
 
 from dra_driver.agent.sources import CardSource, LedgerSource
-from dra_driver.kube.api import Api, PatchType
-from dra_driver.kube.errors import Invalid, KubeError, NotFound, TooManyRequests, Unavailable
+from dra_driver.kube.api import Api, apply_status
+from dra_driver.kube.errors import (
+    Invalid,
+    KubeError,
+    NotFound,
+    concerns_all,
+)
 from dra_driver.kube.events import Now
 from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.model.card import Cards
@@ -32,7 +37,7 @@ from dra_driver.node.checkpoint.ledger import ClaimState
 from dra_driver.node.checkpoint.records import PreparedDevices
 from dra_driver.node.claims.device_status import device_statuses
 from dra_driver.node.claims.failures import Waiting
-from dra_driver.util.background import Background, Wait
+from dra_driver.util.background import Wait, Woken
 from dra_driver.util.backoff import Backoff
 from dra_driver.util.hooks import Clock
 
@@ -85,7 +90,7 @@ OnStatusRejected = Callable[[ClaimRef, str], None]
 
 
 @dataclass(eq=False)
-class ClaimStatuses(Background):
+class ClaimStatuses(Woken):
     """Writes the status of the claims that are prepared in `ledger`, and of the `waiting` claims,
     whose prepare fails, whenever it is woken. The claims of one namespace are written one after the
     other, up to eight namespaces at a time.
@@ -107,22 +112,17 @@ class ClaimStatuses(Background):
     spawn: Spawn = _in_thread
 
     def __post_init__(self, wait: Wait | None) -> None:
-        super().__init__("claim-status", wait=wait, interrupt=self.wake)
+        super().__init__("claim-status", wait=wait)
         self._backoff = Backoff(first=1.0, longest=60.0)
         self._lock = threading.Lock()  # for what follows
         self._written: dict[ClaimRef, Sequence[Object]] = {}
         self._retries: dict[ClaimRef | str, _Retry] = {}  # by claim or namespace
         self._unwritable: set[ClaimRef] = set()
         self._busy: set[str] = set()  # namespaces whose claims are being written
-        self._woken = threading.Event()
 
     def start(self) -> None:
-        self._woken.set()
+        self.wake()
         super().start()
-
-    def wake(self) -> None:
-        """A claim was prepared or unprepared, or a card has changed: write what differs."""
-        self._woken.set()
 
     def run(self) -> None:
         pause: float | None = None
@@ -137,7 +137,7 @@ class ClaimStatuses(Background):
                 logger.warning("the status of claims is written later: %s", error)
                 if self._wait(self._backoff.next()):
                     return
-                self._woken.set()
+                self.wake()
             else:
                 self._backoff.reset()
 
@@ -237,7 +237,7 @@ class ClaimStatuses(Background):
         try:
             self._write(ref, due.content, cards)
         except KubeError as error:
-            if _concerns_all(error):
+            if concerns_all(error):
                 raise
             if isinstance(error, Invalid) and _IMMUTABLE in str(error):
                 with self._lock:
@@ -266,27 +266,7 @@ class ClaimStatuses(Background):
         statuses = content(cards, before, now=now)
         if statuses == [entry for entry in before if entry["driver"] == DRIVER]:
             return
-        body = {
-            "apiVersion": RESOURCE_CLAIMS.api_version,
-            "kind": RESOURCE_CLAIMS.kind,
-            "metadata": {"name": ref.name, "namespace": ref.namespace, "uid": ref.uid},
-            "status": {"devices": statuses},
-        }
-        self.api.patch(
-            RESOURCE_CLAIMS,
-            ref.name,
-            body,
-            namespace=ref.namespace,
-            patch_type=PatchType.APPLY,
-            subresource="status",
-            field_manager=FIELD_MANAGER,
-            force=True,
-        )
+        metadata = {"name": ref.name, "namespace": ref.namespace, "uid": ref.uid}
+        fields = {"metadata": metadata, "status": {"devices": statuses}}
+        apply_status(self.api, RESOURCE_CLAIMS, fields, FIELD_MANAGER)
         logger.info("wrote the devices into the status of claim %s", ref)
-
-
-def _concerns_all(error: KubeError) -> bool:
-    """Whether the write of the next claim of the namespace would fail, too. A webhook that does not
-    answer fails the claims that it is for, with 500, or is not answered before our own limit."""
-    unreachable = isinstance(error, Unavailable) and error.status != 500
-    return unreachable or isinstance(error, TooManyRequests)

@@ -140,8 +140,7 @@ class ServingModeWatcher(Background):
         wait: Wait | None = None,
         draw: Callable[[], float] = random.random,
     ) -> None:
-        """`wait(seconds)` sleeps, and returns True when the watcher was stopped; `draw` gives
-        numbers in [0, 1)."""
+        """`draw` gives numbers in [0, 1)."""
         super().__init__("serving-mode", wait=wait)
         self._choose = choose
         self._on_decision = on_decision

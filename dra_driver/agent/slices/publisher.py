@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Collection
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 
@@ -24,7 +23,7 @@ from dra_driver.model.errors import GcuError
 from dra_driver.model.pci import PciAddress
 from dra_driver.telemetry.logs import new_call
 from dra_driver.telemetry.program import Deadline
-from dra_driver.util.background import Background, Wait
+from dra_driver.util.background import Wait, Woken
 from dra_driver.util.backoff import Backoff
 
 logger = logging.getLogger(__name__)
@@ -47,7 +46,7 @@ OnPublication = Callable[[str], None]
 
 
 @dataclass(eq=False)
-class SlicePublisher(Background):
+class SlicePublisher(Woken):
     """Publishes `devices`, again whenever they or the slices on the server have changed.
 
     While `devices` is None nothing is published: an empty pool would mean that the node has no
@@ -76,9 +75,8 @@ class SlicePublisher(Background):
     wait: InitVar[Wait | None] = None
 
     def __post_init__(self, wait: Wait | None) -> None:
-        super().__init__("publisher", wait=wait, interrupt=self.wake)
+        super().__init__("publisher", wait=wait)
         self._stands_by = False
-        self._woken = threading.Event()
         self.published.on_change.subscribe(self.wake)
         self._writer = SliceWriter(self.api, self.published)
         self._watcher = SliceWatcher(self.api, self.node_name, self.form, self.published)
@@ -102,7 +100,7 @@ class SlicePublisher(Background):
 
     def start(self) -> None:
         """Watch the slices and publish, each in its own thread."""
-        self._woken.set()
+        self.wake()
         self._watcher.start()
         super().start()
 
@@ -117,10 +115,6 @@ class SlicePublisher(Background):
     def is_alive(self) -> bool:
         return super().is_alive() and self._watcher.is_alive()
 
-    def wake(self) -> None:
-        """Compare now."""
-        self._woken.set()
-
     def run(self) -> None:
         while True:
             self._woken.wait(_TRY_LOCK_EVERY if self._stands_by else _COMPARE_EVERY)
@@ -134,7 +128,7 @@ class SlicePublisher(Background):
                 continue
             if self._wait(self.backoff.next()):
                 return
-            self._woken.set()
+            self.wake()
 
     def publish(self) -> SliceDiff | None:
         """Compare once, and write the difference; None while hardware or slices are unknown.

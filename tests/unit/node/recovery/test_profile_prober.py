@@ -35,8 +35,7 @@ def test_one_card_of_a_kind_is_asked_and_left_as_it_was(world: DrsWorld, agent: 
     assert switched(world) == QUESTION
 
 
-def test_each_kind_is_asked(tmp_path: Path) -> None:
-    world = DrsWorld(tmp_path)
+def test_each_kind_is_asked(world: DrsWorld) -> None:
     world.tool.set_card(ONE, ecc_current="Disable")
     profile_prober = world.profile_prober(world.start())
     assert profile_prober.run(world.cards.all())
