@@ -76,7 +76,7 @@ class OptionalReflector(Reflector):
     def _list(self) -> None:
         refusals: list[KubeError] = []
         for version in self._versions:
-            self._resource, self._decoder = version, self._decoders[version]
+            self.resource, self.decoder = version, self._decoders[version]
             try:
                 super()._list()
             except (NotFound, Forbidden) as error:
@@ -88,7 +88,7 @@ class OptionalReflector(Reflector):
 
     def _follow(self) -> bool:
         worked = super()._follow()
-        if self._resource is not self._versions[0]:
+        if self.resource is not self._versions[0]:
             self._version = ""
         return worked
 
