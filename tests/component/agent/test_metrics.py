@@ -22,7 +22,6 @@ from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
 from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice, record
 from tests.generated_docs import AGENT_METRICS
 from tests.unit.agent.node import Node
-from tests.unit.kubelet_api import fake_kubelet
 from tests.unit.kubelet_api.callers import Caller
 from tests.unit.kubelet_api.dra.handler import Handler
 from tests.unit.node.claims.counted import ref
@@ -188,7 +187,7 @@ def scraped(agent: Agent) -> str:
 
 def test_a_whole_agent_tells_of_itself(node: Node) -> None:
     agent = node.started()
-    fake_kubelet.prepare_v1(node.sockets.service, node.api.add("one", card=0))
+    node.prepare(node.api.add("one", card=0))
     told = scraped(agent)
     assert 'gcu_agent_claims{state="prepared"} 1.0' in told
     assert 'gcu_agent_request_duration_seconds_count{operation="prepare"} 1.0' in told
@@ -199,8 +198,8 @@ def test_a_whole_agent_tells_of_itself(node: Node) -> None:
 
 def test_a_damaged_journal_is_counted_and_told(node: Node) -> None:
     node.started()
-    fake_kubelet.prepare_v1(node.sockets.service, node.api.add("one", card=0))
-    node.agents.pop().stop()
+    node.prepare(node.api.add("one", card=0))
+    node.stop()
     journal = node.state / "journal"
     journal.write_bytes(journal.read_bytes()[10:])
     agent = node.agent()
