@@ -201,8 +201,8 @@ _LINK: Final = re.compile(
 
 def is_service_link(name: str, environ: Mapping[str, str]) -> bool:
     """Whether the kubelet set the variable in `environ` for a Service, as ``GCU_X_PORT`` for
-    ``gcu-x``. The pod's own variable of
-    such a name overrides it, and is not an address like ``tcp://10.0.0.1:80``."""
+    ``gcu-x``. The pod's own variable of such a name overrides it, and is not an address like
+    ``tcp://10.0.0.1:80``."""
     match = _LINK.fullmatch(name)
     if match is None or f"{match['service']}_SERVICE_HOST" not in environ:
         return False
