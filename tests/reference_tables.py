@@ -14,8 +14,7 @@ from pydantic import BaseModel
 
 from controller.extender.gcushare import annotations as pod_annotations
 from controller.extender.retry_queue import ANNOTATION_RETRY
-from dra_driver.agent.slices.failing_taints import ORPHANED
-from dra_driver.agent.slices.held_taints import DELETED_CLAIM
+from dra_driver.agent.slices.added_taints import DELETED_CLAIM, ORPHANED
 from dra_driver.config.device_config import API_VERSION, ISOLATION, KIND, Amount, GcuConfig
 from dra_driver.device_plugin import node_annotations
 from dra_driver.model import names

@@ -12,10 +12,10 @@ from dra_driver.kube.api import Api
 from dra_driver.kube.decode import WHOLE, Decoder
 from dra_driver.kube.errors import Forbidden, KubeError, NotFound
 from dra_driver.kube.resources import Resource
-from dra_driver.kube.watch import OnRestored, Reflector, WatchHandler, ignore_restored
+from dra_driver.kube.watch import Reflector, WatchHandler, ignore_restored
 from dra_driver.util.background import Wait
 from dra_driver.util.backoff import Backoff
-from dra_driver.util.hooks import Clock
+from dra_driver.util.hooks import Clock, OnChange
 
 _NONE: Final[Mapping[Resource, Decoder]] = MappingProxyType({})
 
@@ -52,7 +52,7 @@ class OptionalReflector(Reflector):
         decoder: Decoder = WHOLE,
         decoders: Mapping[Resource, Decoder] = _NONE,
         field_selector: str = "",
-        on_restored: OnRestored = ignore_restored,
+        on_restored: OnChange = ignore_restored,
         backoff: Backoff | None = None,
         wait: Wait | None = None,
         clock: Clock = time.monotonic,
@@ -76,7 +76,7 @@ class OptionalReflector(Reflector):
     def _list(self) -> None:
         refusals: list[KubeError] = []
         for version in self._versions:
-            self._resource, self._decoder = version, self._decoders[version]
+            self.resource, self.decoder = version, self._decoders[version]
             try:
                 super()._list()
             except (NotFound, Forbidden) as error:
@@ -88,7 +88,7 @@ class OptionalReflector(Reflector):
 
     def _follow(self) -> bool:
         worked = super()._follow()
-        if self._resource is not self._versions[0]:
+        if self.resource is not self._versions[0]:
             self._version = ""
         return worked
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry
@@ -12,28 +11,27 @@ from dra_driver.agent import metric_specs as specs
 from dra_driver.agent.cards.card_config import CardConfigSource
 from dra_driver.agent.cards.foreign_plugin import ForeignPluginDetector
 from dra_driver.agent.cards.node_hardware import node_hardware
-from dra_driver.agent.cards.node_labels import NodeLabeller
+from dra_driver.agent.cards.node_labels import node_labeller
 from dra_driver.agent.context import AgentContext
 from dra_driver.agent.device_plugin.frontend import DevicePluginFrontend
 from dra_driver.agent.dra.frontend import DraFrontend
 from dra_driver.agent.events import MODE_CHOSEN, EventReporter
-from dra_driver.agent.forgotten_claims import ForgottenClaims
 from dra_driver.agent.lifecycle.bring_up import BringUp
 from dra_driver.agent.lifecycle.node_checks import NodeChecks
 from dra_driver.agent.lifecycle.readiness import ReadinessReporter
 from dra_driver.agent.lifecycle.serving_mode import (
     ServingDecision,
     ServingModeSelector,
+    ServingModeWatcher,
     ServingState,
 )
-from dra_driver.agent.lifecycle.serving_mode_watcher import ServingModeWatcher
 from dra_driver.agent.lifecycle.startup import Startup
 from dra_driver.agent.metrics import AgentMetrics
+from dra_driver.agent.prepared_claims import ForgottenClaims, UnknownClaimDetector
 from dra_driver.agent.reconcile_loop import ReconcileLoop
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.slices.slice_cache import SliceCache
 from dra_driver.agent.slices.slice_totals import SliceTotals
-from dra_driver.agent.unknown_claims import UnknownClaimDetector
 from dra_driver.config.card_rules import load_card_rules
 from dra_driver.device_plugin.card_count import CardCount
 from dra_driver.hardware.drs.profiles import ProfileTables
@@ -50,7 +48,7 @@ from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
 from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.node.locks import Locks
-from dra_driver.node.modes.all_modes import all_modes
+from dra_driver.node.modes.driver import all_modes
 from dra_driver.node.preparer import Preparer
 from dra_driver.node.recovery.profile_prober import ProfileProber
 from dra_driver.node.recovery.reconciler import NodeReconciler
@@ -167,12 +165,11 @@ class Agent:
             effects=effects,
         )
         folders = Folders.of(settings.kubelet_root)
-        self._labeller = NodeLabeller(
+        self._labeller = node_labeller(
             api,
             settings.node_name,
             cards=lambda: self._cards.latest,
             kubelet=lambda: socket_identity(folders.kubelet),
-            clock=time.monotonic,
         )
         self._labels_node = settings.node_labels
         for follower in (self._dra, self._device_plugin, self._card_count):
@@ -182,14 +179,14 @@ class Agent:
 
         # The threads that keep the node in order, and the start.
         kubelet = PodResources(folders.pod_resources, _KUBELET_START)
-        foreign_plugins = ForeignPluginDetector(kubelet)
+        foreign_plugins = ForeignPluginDetector(kubelet.offered, kubelet.containers)
         specs.FOREIGN_PODS.register(self.registry).set_function(lambda: foreign_plugins.pod_count)
         self._watcher = ServingModeWatcher(selector.choose, self._restart)
         self._reconcile_loop = ReconcileLoop(
             cards=self._cards,
             card_configs=self._card_configs,
             foreign_plugins=foreign_plugins,
-            kubelet=kubelet,
+            containers=kubelet.containers,
             unknown_claims=UnknownClaimDetector(self._journal.snapshot),
             forgotten_claims=ForgottenClaims(
                 api, ledger=self._journal.snapshot, unprepare=claim_manager.unprepare
@@ -230,7 +227,7 @@ class Agent:
             node_checks=NodeChecks(
                 api,
                 settings.node_name,
-                kubelet=kubelet,
+                has_exclusive_cpus=kubelet.has_exclusive_cpus,
                 serving=context.serving,
                 injection=Injection(settings.injection),
                 injection_method=self._device_plugin.injection_method,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter as Tally
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -14,9 +15,8 @@ from prometheus_client.registry import Collector
 from dra_driver.agent import card_metrics
 from dra_driver.agent import metric_specs as specs
 from dra_driver.agent.slices.device_layout import Devices, by_name
-from dra_driver.agent.sources import DevicesSource, LedgerSource
+from dra_driver.agent.sources import ContainersSource, DevicesSource, LedgerSource
 from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, DeviceHandler
-from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.card import Card
 from dra_driver.model.claims.claim import Object, allocated_at
 from dra_driver.model.claims.owner import ContainerAllocation
@@ -87,58 +87,48 @@ class AgentMetrics:
         )
 
 
+@dataclass(eq=False)
 class _TimedDevices:
-    def __init__(
-        self,
-        resource: str,
-        handler: DeviceHandler,
-        durations: Histogram,
-        inflight: Gauge,
-        refusals: Counter,
-    ) -> None:
-        self._resource = resource
-        self.devices = handler.devices
-        self.prefer = handler.prefer
-        self._handler = handler
-        self._durations = durations
-        self._inflight = inflight
-        self._refusals = refusals
+    resource: str
+    handler: DeviceHandler
+    durations: Histogram
+    inflight: Gauge
+    refusals: Counter
+
+    def __post_init__(self) -> None:
+        self.devices = self.handler.devices
+        self.prefer = self.handler.prefer
 
     def allocate(self, ids: Sequence[str]) -> ContainerEdits:
-        with self._inflight.track_inprogress(), self._durations.time():
+        with self.inflight.track_inprogress(), self.durations.time():
             try:
-                return self._handler.allocate(ids)
+                return self.handler.allocate(ids)
             except GcuError as error:
-                self._refusals.labels(self._resource, type(error).__name__).inc()
+                self.refusals.labels(self.resource, type(error).__name__).inc()
                 raise
 
 
+@dataclass(eq=False, kw_only=True)
 class NodeCollector(Collector):
     """Reads at each request for metrics which cards and devices the node has, and which are in
-    use."""
+    use.
 
-    def __init__(
-        self,
-        *,
-        cards: Callable[[], Sequence[Card] | None],
-        devices: DevicesSource,
-        ledger: LedgerSource,
-        containers: Callable[[], Iterable[ContainerResources]],
-    ) -> None:
-        """If one raises JournalError, the metrics that need it are missing."""
-        self._cards = cards
-        self._devices = devices
-        self._ledger = ledger
-        self._containers = containers
+    If one raises JournalError, the metrics that need it are missing.
+    """
+
+    cards: Callable[[], Sequence[Card] | None]
+    devices: DevicesSource
+    ledger: LedgerSource
+    containers: ContainersSource
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        cards = self._cards() or ()
+        cards = self.cards() or ()
         yield card_metrics.about_cards(cards)
         yield from card_metrics.about_readings(cards)
         sizes: card_metrics.Sizes = {}
         devices: Devices | None = None
         try:
-            devices = self._devices()
+            devices = self.devices()
         except JournalError as error:
             logger.warning("the metrics of devices are missing: %s", error)
         else:
@@ -148,7 +138,7 @@ class NodeCollector(Collector):
             yield card_metrics.about_problems(devices)
             yield card_metrics.about_sizes(sizes)
         try:
-            ledger = self._ledger()
+            ledger = self.ledger()
         except JournalError as error:
             logger.warning("the metrics of claims are missing: %s", error)
         else:
@@ -156,7 +146,7 @@ class NodeCollector(Collector):
             yield _prepared(ledger)
             known = {each.address: each for each in cards}
             yield card_metrics.about_allocations(ledger, known, sizes)
-            containers = self._containers() if ledger.claims else ()
+            containers = self.containers() if ledger.claims else ()
             yield card_metrics.about_containers(ledger, known, containers)
             if devices is not None:
                 yield card_metrics.about_largest_request(devices, ledger, sizes)

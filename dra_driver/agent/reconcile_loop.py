@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from dataclasses import InitVar, dataclass
 
 from dra_driver.agent.cards.card_cache import CardCache
 from dra_driver.agent.cards.card_config import CardConfigSource
@@ -14,11 +14,10 @@ from dra_driver.agent.events import (
     CARD_WITHOUT_DRS,
     EventReporter,
 )
-from dra_driver.agent.forgotten_claims import ForgottenClaims
-from dra_driver.agent.unknown_claims import UnknownClaimDetector
+from dra_driver.agent.prepared_claims import ForgottenClaims, UnknownClaimDetector
+from dra_driver.agent.sources import ContainersSource
 from dra_driver.kube.errors import KubeError
 from dra_driver.kubelet_api.errors import KubeletError
-from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
@@ -34,50 +33,30 @@ from dra_driver.util.hooks import OnChange
 logger = logging.getLogger(__name__)
 
 
-class KubeletContainers(Protocol):
-    """`dra_driver.kubelet_api.pod_resources.PodResources`."""
-
-    def containers(self) -> tuple[ContainerResources, ...]: ...
-
-
+@dataclass(eq=False, kw_only=True)
 class ReconcileLoop(Background):
     """Runs every `interval` seconds in its own thread, and sooner while the configuration of the
     cards is unknown. `on_change` is called when published devices or a claim's status may have
     changed."""
 
-    def __init__(
-        self,
-        *,
-        cards: CardCache,
-        card_configs: CardConfigSource,
-        foreign_plugins: ForeignPluginDetector,
-        kubelet: KubeletContainers,
-        unknown_claims: UnknownClaimDetector,
-        forgotten_claims: ForgottenClaims,
-        reconciler: NodeReconciler,
-        profile_prober: ProfileProber,
-        event_reporter: EventReporter,
-        journal: Journal,
-        on_change: OnChange,
-        interval: float,
-        backoff: Backoff | None = None,
-        wait: Wait | None = None,
-    ) -> None:
-        """`wait(seconds)` sleeps, and returns True when the loop was stopped."""
+    cards: CardCache
+    card_configs: CardConfigSource
+    foreign_plugins: ForeignPluginDetector
+    containers: ContainersSource
+    unknown_claims: UnknownClaimDetector
+    forgotten_claims: ForgottenClaims
+    reconciler: NodeReconciler
+    profile_prober: ProfileProber
+    event_reporter: EventReporter
+    journal: Journal
+    on_change: OnChange
+    interval: float
+    backoff: InitVar[Backoff | None] = None
+    wait: InitVar[Wait | None] = None
+
+    def __post_init__(self, backoff: Backoff | None, wait: Wait | None) -> None:
         super().__init__("reconcile", wait=wait)
-        self._cards = cards
-        self._card_configs = card_configs
-        self._foreign_plugins = foreign_plugins
-        self._kubelet = kubelet
-        self._unknown_claims = unknown_claims
-        self._forgotten_claims = forgotten_claims
-        self._reconciler = reconciler
-        self._profile_prober = profile_prober
-        self._event_reporter = event_reporter
-        self._journal = journal
-        self._on_change = on_change
-        self._interval = interval
-        self._backoff = backoff or Backoff(first=1.0, longest=interval)
+        self._backoff = backoff or Backoff(first=1.0, longest=self.interval)
         self._without_drs: dict[PciAddress, str] = {}
         self._foreign: Mapping[PciAddress, Problem] = {}
 
@@ -93,91 +72,91 @@ class ReconcileLoop(Background):
         with new_call("reconcile"):
             self._refresh()
             self.detect_foreign_plugins()
-            cards = self._cards.latest or ()
-            losses, adopt = self._journal.losses, not self._journal.is_complete
-            findings = self._reconciler.run(cards, adopt=adopt)
+            cards = self.cards.latest or ()
+            losses, adopt = self.journal.losses, not self.journal.is_complete
+            findings = self.reconciler.run(cards, adopt=adopt)
             # An instance to adopt may be on a card that could not be read.
             if adopt and cards and not findings.unknown:
-                self._journal.mark_rebuilt(losses)
+                self.journal.mark_rebuilt(losses)
             self._apply(findings, cards)
             self._compare_claims()
-            if self._card_configs.known:
+            if self.card_configs.known:
                 self._probe_profiles(cards)
 
     def _probe_profiles(self, cards: Sequence[Card]) -> None:
-        with_drs = [card for card in cards if Mode.DRS in self._card_configs.of(card.address).modes]
-        if self._profile_prober.run(with_drs):
-            self._on_change()
+        with_drs = [card for card in cards if Mode.DRS in self.card_configs.of(card.address).modes]
+        if self.profile_prober.run(with_drs):
+            self.on_change()
         for card in with_drs:
             self._report_drs(card)
 
     def _refresh(self) -> None:
         try:
-            self._card_configs.refresh()
+            self.card_configs.refresh()
         except KubeError as error:
             logger.warning("the labels of this Node cannot be read: %s", error)
 
     def detect_foreign_plugins(self) -> None:
         """Check whether another program gives the cards to pods; a part of each run."""
-        before = self._foreign_plugins.problem
+        before = self.foreign_plugins.problem
         try:
-            self._foreign_plugins.detect()
+            self.foreign_plugins.detect()
         except KubeletError as error:
             logger.warning(
                 "whether another device plugin gives the cards to pods is unknown: %s", error
             )
-        problem = self._foreign_plugins.problem
+        problem = self.foreign_plugins.problem
         if problem is not None and problem != before:
             logger.warning("%s", problem.text)
-            self._event_reporter.warning(CARD_FOREIGN, problem.text)
+            self.event_reporter.warning(CARD_FOREIGN, problem.text)
         self._mark_foreign()
 
     def _compare_claims(self) -> None:
         """What the journal has lost, and what it has alone."""
         try:
-            containers = self._kubelet.containers()
+            containers = self.containers()
         except KubeletError as error:
             logger.warning("which claims the node's containers use is unknown: %s", error)
             return
-        unknown = self._unknown_claims.detect(containers)
+        unknown = self.unknown_claims.detect(containers)
         if unknown:
-            self._event_reporter.claims_unknown(unknown)
-        for claim in self._forgotten_claims.release(containers):
-            self._event_reporter.claim_forgotten(claim)
-            self._on_change()
+            self.event_reporter.claims_unknown(unknown)
+        for claim in self.forgotten_claims.release(containers):
+            self.event_reporter.claim_forgotten(claim)
+            self.on_change()
 
     def _mark_foreign(self) -> None:
         """A foreign instance on a card is a better reason than a foreign device plugin."""
-        plugin = self._foreign_plugins.problem
-        cards = self._cards.latest or ()
+        plugin = self.foreign_plugins.problem
+        cards = self.cards.latest or ()
         given = {card.address: plugin for card in cards} if plugin is not None else {}
-        self._cards.foreign = {**given, **self._foreign}
+        self.cards.foreign = {**given, **self._foreign}
 
     def _apply(self, findings: Findings, cards: Sequence[Card]) -> None:
-        self._event_reporter.recovery_failed(findings.failed)
+        self.event_reporter.recovery_failed(findings.failed)
         before = self._foreign
         unknown = {card: before[card] for card in findings.unknown if card in before}
         indexes = {card.address: card.index for card in cards}
         for card, problem in findings.foreign.items():
             if before.get(card) != problem:
                 text = f"card {card}: {problem.text}{_freeing(indexes[card])}"
-                self._event_reporter.warning(CARD_FOREIGN, text)
+                self.event_reporter.warning(CARD_FOREIGN, text)
         self._foreign = unknown | findings.foreign
         self._mark_foreign()
         if findings.recovered:
-            self._on_change()
+            self.on_change()
 
     def _report_drs(self, card: Card) -> None:
-        reason = self._profile_prober.reason(card)
+        reason = self.profile_prober.reason(card)
         if reason is not None and self._without_drs.get(card.address) != reason:
             note = f"card {card.address} is not offered in DRS mode: {reason}"
-            self._event_reporter.normal(CARD_WITHOUT_DRS, note)
+            self.event_reporter.normal(CARD_WITHOUT_DRS, note)
         self._without_drs[card.address] = reason or ""
 
     def _pause(self) -> float:
-        if self._card_configs.known:
+        if self.card_configs.known:
             self._backoff.reset()
-            return self._interval
+            return self.interval
         return self._backoff.next()
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from dra_driver.agent.slices.device_layout import Devices
+from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.card import Card
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import Ledger
@@ -21,3 +22,6 @@ KubeError."""
 
 DevicesSource = Callable[[], Devices]
 """All devices that the node offers; raises JournalError."""
+
+ContainersSource = Callable[[], Collection[ContainerResources]]
+"""The node's containers, by the kubelet's list; raises KubeletError."""

@@ -13,13 +13,17 @@ from dra_driver.asks.limits import Ask, Container, Pod, read_ask
 from dra_driver.asks.templates import KINDS, devices_named
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import Refused
-from dra_driver.model.names import LIMITS_TEMPLATE_PREFIX, RESOURCE_CORE, RESOURCE_MEMORY
+from dra_driver.model.names import (
+    LIMITS_TEMPLATE_PREFIX,
+    LONGEST_NAME,
+    RESOURCE_CORE,
+    RESOURCE_MEMORY,
+)
 
 CLAIM: Final = "enflame-limits"
 """The name of the claim in the pod."""
 
 _UNITS: Final[Mapping[str, str]] = MappingProxyType({RESOURCE_MEMORY: "m", RESOURCE_CORE: "c"})
-_LONGEST_NAME: Final = 253  # of an object
 
 
 class LimitsClaim(msgspec.Struct, frozen=True):
@@ -84,7 +88,7 @@ def _replaces(other: Container, container: Container) -> bool:
 def _template(ask: Ask, users: Sequence[Container]) -> str:
     word = ask.isolation if ask.is_measured else KINDS[ask.limits[0]].word
     name = "-".join((f"{LIMITS_TEMPLATE_PREFIX}{word}", *(_text(ask, user) for user in users)))
-    if devices_named(name) is None or len(name) > _LONGEST_NAME:
+    if devices_named(name) is None or len(name) > LONGEST_NAME:
         raise Refused(
             "the pod's limits for GCUs do not fit into a claim: 32 containers (some 20 by memory "
             "and compute) and 32 whole cards at most, 32 devices of a DeviceClass, and each limit "

@@ -88,7 +88,6 @@ class CardRules(_RulesModel):
         return any(rule.node_selector is not None for rule in self.rules)
 
     def offer(self, node: str, labels: Mapping[str, str], card: PciAddress) -> CardConfig:
-        """The configuration of a card of the node with these labels."""
         count, modes = self.slice_count, self.modes
         for rule in self.rules:
             if rule.applies(node, labels, card):

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import argparse
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from typing import Any, Final, Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 
 from dra_driver.config.documents import brief, given, read_yaml
-from dra_driver.config.servicelinks import is_service_link
 from dra_driver.model.errors import InvalidValue
 from dra_driver.version import add_version_flag
 
@@ -194,3 +194,21 @@ def _readable(
         _FLAGS: flag(name),
     }[origin[name]]
     return f"{place}: {message} (given {given(problem['input'])})"
+
+
+# kubernetes, pkg/kubelet/envvars: <SERVICE>_SERVICE_HOST, _SERVICE_PORT[_<NAME>], _PORT,
+# _PORT_<N>_<PROTOCOL>[_PROTO|_PORT|_ADDR].
+_LINK: Final = re.compile(
+    r"(?P<service>\w+?)_"
+    r"(SERVICE_HOST|SERVICE_PORT(_\w+)?|(?P<port>PORT)|PORT_[0-9]+_(TCP|UDP|SCTP)(_\w+)?)"
+)
+
+
+def is_service_link(name: str, environ: Mapping[str, str]) -> bool:
+    """Whether the kubelet set the variable in `environ` for a Service, as ``GCU_X_PORT`` for
+    ``gcu-x``. The pod's own variable of such a name overrides it, and is not an address like
+    ``tcp://10.0.0.1:80``."""
+    match = _LINK.fullmatch(name)
+    if match is None or f"{match['service']}_SERVICE_HOST" not in environ:
+        return False
+    return match["port"] is None or "://" in environ[name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Final
 
 from dra_driver.device_plugin.inventory import NodeViewSource
@@ -28,25 +29,19 @@ StillInUse = Callable[[DeviceSets], DeviceSets]
 """Those of `allocated` that a container has now; raises GcuError if that is unknown."""
 
 
+@dataclass(eq=False, kw_only=True)
 class GarbageCollector(Background):
     """Runs every `interval` seconds, in its own thread. `on_change` is called when devices were
     released."""
 
-    def __init__(
-        self,
-        *,
-        view: NodeViewSource,
-        claim_manager: PreparedClaimManager,
-        still_in_use: StillInUse,
-        on_change: OnChange,
-        interval: float = 10.0,
-    ) -> None:
+    view: NodeViewSource
+    claim_manager: PreparedClaimManager
+    still_in_use: StillInUse
+    on_change: OnChange
+    interval: float = 10.0
+
+    def __post_init__(self) -> None:
         super().__init__("device-gc")
-        self._view = view
-        self._claim_manager = claim_manager
-        self._still_in_use = still_in_use
-        self._on_change = on_change
-        self._interval = interval
         self._missed: Mapping[str, PreparedClaim] = {}
         self.problem: str | None = None
 
@@ -59,8 +54,8 @@ class GarbageCollector(Background):
         """
         try:
             # Before the record is read: a later allocation is not in it.
-            allocated = _allocated(self._view().ledger)
-            in_use = self._still_in_use({*map(_devices, allocated.values())}) if allocated else ()
+            allocated = _allocated(self.view().ledger)
+            in_use = self.still_in_use({*map(_devices, allocated.values())}) if allocated else ()
         except GcuError as error:
             if self.problem != str(error):
                 logger.warning("which containers have ended is unknown: %s", error)
@@ -78,18 +73,18 @@ class GarbageCollector(Background):
         # In parallel, so that a card that hangs does not delay the others.
         with ThreadPoolExecutor(min(len(ended), _MOST_AT_ONCE), "release") as pool:
             list(pool.map(self._end, ended))
-        self._on_change()
+        self.on_change()
 
     def _end(self, held: PreparedClaim) -> None:
         try:
-            if self._claim_manager.release(held):
+            if self.claim_manager.release(held):
                 logger.info("%s has ended", held.owner.title)
         except GcuError as error:
             # The journal has it as being unprepared, and the reconcile loop continues that.
             logger.warning("%s is not released yet: %s", held.owner.title, error)
 
     def run(self) -> None:
-        while not self._wait(self._interval):
+        while not self._wait(self.interval):
             with new_call("release"):
                 self.run_once()
 

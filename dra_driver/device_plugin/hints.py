@@ -19,7 +19,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_ASSIGNED
 from dra_driver.model.pci import PciAddress
 
-Cards = tuple[PciAddress, ...]
+Addresses = tuple[PciAddress, ...]
 _Pod = Mapping[str, Any]
 
 
@@ -63,7 +63,9 @@ def _recorded_of(pod: _Pod, recorded: Collection[Recorded]) -> list[Recorded]:
     return [each for each in recorded if each.pod == pod["metadata"]["uid"]]
 
 
-def _cards_for_rest(assigned: Cards, devices: Collection[PluginDevice], mode: Mode) -> Cards:
+def _cards_for_rest(
+    assigned: Addresses, devices: Collection[PluginDevice], mode: Mode
+) -> Addresses:
     """The cards for the other containers of a pod, the best first. Slices and instances: the cards
     of which it has devices, then the assigned ones. Whole cards: those that it does not have."""
     has = dict.fromkeys(device.card for device in sorted(devices))
@@ -81,7 +83,7 @@ def _devices(recorded: Collection[Recorded], mode: Mode) -> set[PluginDevice]:
     return found
 
 
-def _assigned(pod: _Pod) -> Cards:
+def _assigned(pod: _Pod) -> Addresses:
     text = (pod["metadata"].get("annotations") or {}).get(ANNOTATION_ASSIGNED, "")
     try:
         return tuple(PciAddress.parse(part) for part in text.split(",") if part)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Collection
 
-from dra_driver.device_plugin.inventory import NodeViewSource
+from dra_driver.device_plugin.inventory import NodeDevices, NodeViewSource
 from dra_driver.device_plugin.node_annotations import node_annotations, node_cards, node_labels
 from dra_driver.kube.api import Api
 from dra_driver.kube.node_metadata import KubeletIdentity, NodeMetadata, NodeMetadataWriter
@@ -22,43 +23,37 @@ ReadCheckpoint = Callable[[], Collection[Recorded]]
 """The devices of each container by the kubelet's checkpoint; raises KubeletError."""
 
 
-class NodeAnnotator(NodeMetadataWriter):
-    """If `recorded` fails, the annotations name no pods."""
+def node_annotator(
+    api: Api,
+    node_name: str,
+    *,
+    view: NodeViewSource,
+    recorded: ReadCheckpoint,
+    kubelet: KubeletIdentity = lambda: None,
+    clock: Clock = time.monotonic,
+    wait: Wait | None = None,
+) -> NodeMetadataWriter:
+    """Annotates the Node once the cards have been read. If `recorded` fails, the annotations name
+    no pods."""
+    return NodeMetadataWriter(
+        "node-annotator",
+        api,
+        node_name,
+        wanted=lambda: _wanted(view(), recorded),
+        field_manager=FIELD_MANAGER,
+        kubelet=kubelet,
+        clock=clock,
+        wait=wait,
+    )
 
-    def __init__(
-        self,
-        api: Api,
-        node_name: str,
-        *,
-        view: NodeViewSource,
-        recorded: ReadCheckpoint,
-        clock: Clock,
-        kubelet: KubeletIdentity = lambda: None,
-        wait: Wait | None = None,
-    ) -> None:
-        super().__init__(
-            "node-annotator",
-            api,
-            node_name,
-            field_manager=FIELD_MANAGER,
-            clock=clock,
-            kubelet=kubelet,
-            wait=wait,
-        )
-        self._view = view
-        self._recorded = recorded
 
-    def wanted(self) -> NodeMetadata | None:
-        """None until the cards have been read. Raises JournalError."""
-        view = self._view()
-        if view.cards is None:
-            return None
-        cards = node_cards(view, self._owners())
-        return {"annotations": node_annotations(view, cards), "labels": node_labels(cards)}
-
-    def _owners(self) -> Collection[Recorded]:
-        try:
-            return self._recorded()
-        except KubeletError as error:
-            logger.debug("which pods have devices is unknown: %s", error)
-            return ()
+def _wanted(view: NodeDevices, recorded: ReadCheckpoint) -> NodeMetadata | None:
+    if view.cards is None:
+        return None
+    try:
+        owners = recorded()
+    except KubeletError as error:
+        logger.debug("which pods have devices is unknown: %s", error)
+        owners = ()
+    cards = node_cards(view, owners)
+    return {"annotations": node_annotations(view, cards), "labels": node_labels(cards)}

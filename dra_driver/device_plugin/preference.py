@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from dra_driver.device_plugin.inventory import CardInventory
-from dra_driver.model.card import Card
+from dra_driver.model.card import Cards
 from dra_driver.model.devices.plugin_device import PluginDevice
 from dra_driver.model.devices.topology import bits, topology
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
-
-Cards = Mapping[PciAddress, Card]
 
 
 class Hint(msgspec.Struct, frozen=True):

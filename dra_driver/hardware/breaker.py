@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from dra_driver.hardware.drs.errors import CardBusy, CardSilent
 from dra_driver.hardware.efsmi.runner import EfsmiHung
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.pci import PciAddress
+from dra_driver.util.hooks import Clock
 
 
 class HungCardBreaker:
@@ -24,7 +25,7 @@ class HungCardBreaker:
     Calls for all cards, which hang when one card does, are those for the card None.
     """
 
-    def __init__(self, cooldown: float, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, cooldown: float, *, clock: Clock = time.monotonic) -> None:
         """After a hang, calls fail at once for `cooldown` seconds of the `clock`."""
         self._cooldown = cooldown
         self._clock = clock

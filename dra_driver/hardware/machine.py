@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, InitVar, dataclass, replace
 from typing import Final
 
 import msgspec
@@ -41,29 +41,27 @@ class HardwareScan(msgspec.Struct, frozen=True):
     unclear: frozenset[PciAddress] = frozenset()
 
 
+@dataclass(eq=False)
 class Machine:
     """Looks at the hardware; each answer is of now. A card with more error records than
     `error_limit` has a problem; without a limit, none for that. `known_nodes` says which device
     nodes a card should have."""
 
-    def __init__(
-        self,
-        sysfs: Sysfs,
-        efsmi: Efsmi,
-        *,
-        error_limit: int | None = None,
-        known_nodes: KnownNodes | None = None,
-    ) -> None:
-        self._sysfs = sysfs
-        self._error_limit = error_limit
+    sysfs: Sysfs
+    efsmi: InitVar[Efsmi]
+    _: KW_ONLY
+    error_limit: int | None = None
+    known_nodes: InitVar[KnownNodes | None] = None
+
+    def __post_init__(self, efsmi: Efsmi, known_nodes: KnownNodes | None) -> None:
         self._known_nodes = known_nodes or KnownNodes()
         self._surveyor = Surveyor(efsmi, patience=efsmi.timeout * _PATIENCE)
 
     def inventory(self) -> HardwareScan:
         """Every card of the node. Raises HardwareError when the machine cannot be read as a
         whole (driver not loaded, efsmi not there): that is not the same as no cards."""
-        functions = self._sysfs.functions()
-        version = self._sysfs.driver_version()
+        functions = self.sysfs.functions()
+        version = self.sysfs.driver_version()
         if version is None and all(function.minor is None for function in functions):
             raise HardwareError(
                 "the GCU kernel driver is not loaded",
@@ -78,7 +76,8 @@ class Machine:
         unusable = _not_on_the_bus(survey.joined, functions)
         for function in functions:
             try:
-                _check_taken(function)
+                if function.minor is None:
+                    raise _not_taken(function.address)
                 if function.address in survey.silent:
                     silent[function.address] = survey.silent[function.address]
                     continue
@@ -100,10 +99,10 @@ class Machine:
 
         Raises HardwareError when it is gone or the kernel driver no longer holds it.
         """
-        minor = self._sysfs.minor(card.address)
+        minor = self.sysfs.minor(card.address)
         if minor is None:
             raise _not_taken(card.address)
-        now = replace(card, minor=minor, nodes=self._sysfs.nodes(minor))
+        now = replace(card, minor=minor, nodes=self.sysfs.nodes(minor))
         return self._with_missing_nodes(now)
 
     def _with_missing_nodes(self, card: Card) -> Card:
@@ -141,16 +140,11 @@ class Machine:
             numa_node=function.numa_node,
             pcie_root=function.root,
             pcie_bridges=function.bridges,
-            nodes=self._sysfs.nodes(function.minor),
-            problems=_problems(queried, self._error_limit),
+            nodes=self.sysfs.nodes(function.minor),
+            problems=_problems(queried, self.error_limit),
             errors=queried.errors,
             readings=queried.readings,
         )
-
-
-def _check_taken(function: GcuFunction) -> None:
-    if function.minor is None:
-        raise _not_taken(function.address)
 
 
 def _not_on_the_bus(joined: Joined, functions: Iterable[GcuFunction]) -> dict[PciAddress, str]:

@@ -204,3 +204,19 @@ class Api(ObjectApi, Protocol):
     def serves(self, resource: Resource) -> bool:
         """Whether the server serves the kind, by discovery, which every account may read. A request
         for objects is answered 403 without the right to them, whether or not the kind is there."""
+
+
+def apply_status(api: ObjectApi, resource: Resource, fields: Object, field_manager: str) -> None:
+    """Let the field manager own these fields of the object's subresource ``status``, and no
+    others; `fields` have the object's ``metadata``. Raises KubeError."""
+    metadata = fields["metadata"]
+    api.patch(
+        resource,
+        metadata["name"],
+        {"apiVersion": resource.api_version, "kind": resource.kind, **fields},
+        namespace=metadata.get("namespace", ""),
+        patch_type=PatchType.APPLY,
+        subresource="status",
+        field_manager=field_manager,
+        force=True,
+    )

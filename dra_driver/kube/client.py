@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -69,19 +70,14 @@ def _cluster_config(kubeconfig: Path | None, context: str) -> ClusterConfig:
     return by_kubeconfig(kubeconfig, context)
 
 
+@dataclass(frozen=True, slots=True)
 class Client:
     """Implements `dra_driver.kube.api.Api`; safe for several threads."""
 
-    def __init__(
-        self,
-        connections: Connections,
-        *,
-        effects: Effects,
-        user_agent: str,
-    ) -> None:
-        self._connections = connections
-        self._effects = effects
-        self._user_agent = user_agent
+    connections: Connections
+    _: KW_ONLY
+    effects: Effects
+    user_agent: str
 
     def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
         return self._json("GET", resource.path(namespace, name))
@@ -211,7 +207,7 @@ class Client:
         call = f"GET {path}"
         target, headers = f"{path}?{urlencode(query)}", self._headers(call)
         try:
-            stream = self._connections.stream(target, headers, timeout + _READ_SECONDS)
+            stream = self.connections.stream(target, headers, timeout + _READ_SECONDS)
             if stream.status >= 400:
                 error = from_response(call, stream.status, stream.read(), stream.headers)
                 stream.close()
@@ -233,7 +229,7 @@ class Client:
 
     def close(self) -> None:
         """Drop the idle connections."""
-        self._connections.close()
+        self.connections.close()
 
     def _json(
         self,
@@ -243,13 +239,10 @@ class Client:
         *,
         body: object = None,
         media_type: str = "application/json",
-        accept: str = "application/json",
     ) -> Object:
-        around = self._effects(Point.API_WRITE) if method in _WRITES else nullcontext()
+        around = self.effects(Point.API_WRITE) if method in _WRITES else nullcontext()
         with around:
-            answer = self._send(
-                method, path, query, body=body, media_type=media_type, accept=accept
-            )
+            answer = self._send(method, path, query, body=body, media_type=media_type)
         try:
             decoded: Object = decode(answer)
         except ValueError as error:
@@ -274,7 +267,7 @@ class Client:
             content = body if isinstance(body, bytes) else encode(body)
         target = f"{path}?{urlencode(query)}" if query else path
         try:
-            answer = self._connections.request(method, target, headers, content, _READ_SECONDS)
+            answer = self.connections.request(method, target, headers, content, _READ_SECONDS)
         except FAILURES as error:
             raise no_answer(call, error) from error
         if answer.status >= 400:
@@ -283,11 +276,11 @@ class Client:
 
     def _headers(self, call: str, accept: str = "application/json") -> dict[str, str]:
         try:
-            token = self._connections.access.token()
+            token = self.connections.access.token()
         except (OSError, ValueError) as error:  # it is read again now and then
             raise Unavailable(f"there is no token for {call}: {error}") from error
         bearer = {"Authorization": f"Bearer {token}"} if token else {}
-        return {"User-Agent": self._user_agent, "Accept": accept, **bearer}
+        return {"User-Agent": self.user_agent, "Accept": accept, **bearer}
 
 
 def _selectors(label_selector: str, field_selector: str) -> dict[str, str]:

@@ -86,6 +86,14 @@ class Unavailable(KubeError):
     """The server could not be reached, did not answer in time, or failed itself (5xx)."""
 
 
+def concerns_all(error: KubeError) -> bool:
+    """Whether the next write would fail, too, whatever it writes: the server is away or busy. A
+    webhook that does not answer fails only what it is for, with 500, or is not answered before our
+    own limit."""
+    is_away = isinstance(error, Unavailable) and error.status != 500
+    return is_away or isinstance(error, TooManyRequests)
+
+
 _LONGEST_WAIT: Final = 60.0  # seconds; a wrong header must not stop a program
 _USUAL_WAIT: Final = 1.0  # seconds, without the header; API servers send the same
 

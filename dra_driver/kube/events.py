@@ -7,13 +7,18 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, InitVar, dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final, Protocol
 from uuid import uuid4
 
 from dra_driver.kube.api import Api
-from dra_driver.kube.errors import AlreadyExists, KubeError, TooManyRequests, Unavailable
+from dra_driver.kube.errors import (
+    AlreadyExists,
+    KubeError,
+    concerns_all,
+)
 from dra_driver.kube.event_filter import EventFilter, EventLimits, Topic
 from dra_driver.kube.resources import EVENTS
 from dra_driver.model.claims.claim import Object
@@ -53,6 +58,7 @@ class Recorder(Protocol):
     ) -> float: ...
 
 
+@dataclass(eq=False)
 class EventRecorder(Background):
     """Writes events, within the `limits` for each object and for all.
 
@@ -60,26 +66,19 @@ class EventRecorder(Background):
     an event is dropped and logged, and does not count as sent. An event that a server does not take
     because it is away or busy is tried again, for some minutes. `controller` is the event's
     ``reportingController`` (such as ``gcu.enflame.com/controller``), `instance` the pod's name.
-    `wait(seconds)` sleeps, and returns True when the recorder was stopped.
     """
 
-    def __init__(
-        self,
-        api: Api,
-        *,
-        controller: str,
-        instance: str,
-        limits: EventLimits | None = None,
-        clock: Clock = time.monotonic,
-        now: Now = lambda: datetime.now(UTC),
-        wait: Wait | None = None,
-    ) -> None:
+    api: Api
+    _: KW_ONLY
+    controller: str
+    instance: str
+    limits: InitVar[EventLimits | None] = None
+    clock: Clock = time.monotonic
+    now: Now = lambda: datetime.now(UTC)
+    wait: InitVar[Wait | None] = None
+
+    def __post_init__(self, limits: EventLimits | None, wait: Wait | None) -> None:
         super().__init__("events", wait=wait)
-        self._api = api
-        self._controller = controller
-        self._instance = instance
-        self._clock = clock
-        self._now = now
         self._filter = EventFilter(limits or EventLimits())
         self._lock = threading.Lock()
         self._queue: queue.Queue[Object | None] = queue.Queue(_QUEUED)
@@ -113,12 +112,12 @@ class EventRecorder(Background):
         namespace = regarding["metadata"].get("namespace") or ""
         topic = Topic(_identity(regarding), reason, namespace)
         with self._lock:
-            too_soon = self._filter.wait(topic, self._clock())
+            too_soon = self._filter.wait(topic, self.clock())
         if too_soon:
             return too_soon
         text = note if isinstance(note, str) else note()
         with self._lock:
-            now = self._clock()
+            now = self.clock()
             if not self._filter.is_due(topic, text, now):
                 return 0.0
             try:
@@ -137,12 +136,12 @@ class EventRecorder(Background):
         backoff = Backoff(first=1.0, longest=30.0)
         for tries in range(1, _TRIES + 1):
             try:
-                self._api.create(EVENTS, event)
+                self.api.create(EVENTS, event)
             except AlreadyExists:  # an earlier try, whose answer was lost
                 return
             except KubeError as error:
                 pause = max(error.retry_after or 0.0, backoff.next())
-                if tries == _TRIES or not _may_succeed_later(error) or self._wait(pause):
+                if tries == _TRIES or not concerns_all(error) or self._wait(pause):
                     logger.warning("cannot write the event %s: %s", event["reason"], error)
                     return
                 logger.info("the event %s is written later: %s", event["reason"], error)
@@ -167,22 +166,15 @@ class EventRecorder(Background):
             "apiVersion": EVENTS.api_version,
             "kind": EVENTS.kind,
             "metadata": {"name": f"{name}.{uuid4().hex[:16]}", "namespace": namespace},
-            "eventTime": self._now().strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-            "reportingController": self._controller,
-            "reportingInstance": self._instance[:128],
+            "eventTime": self.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "reportingController": self.controller,
+            "reportingInstance": self.instance[:128],
             "action": action,
             "reason": reason,
             "regarding": {key: value for key, value in reference.items() if value},
             "note": note,
             "type": kind.value,
         }
-
-
-def _may_succeed_later(error: KubeError) -> bool:
-    """A webhook that does not answer fails the events of its namespaces alone, with 500: they must
-    not delay those of others."""
-    is_away = isinstance(error, Unavailable) and error.status != 500
-    return is_away or isinstance(error, TooManyRequests)
 
 
 def _identity(regarding: Mapping[str, Any]) -> str:

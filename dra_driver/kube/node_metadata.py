@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-import threading
-from abc import abstractmethod
+import time
 from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Final
 
-from dra_driver.kube.api import Api, PatchType
+from dra_driver.kube.api import Api, apply_status
 from dra_driver.kube.resources import NODES
 from dra_driver.model.errors import GcuError
-from dra_driver.util.background import Background, Wait
+from dra_driver.util.background import Wait, Woken
 from dra_driver.util.backoff import Backoff
 from dra_driver.util.hooks import Clock
 
@@ -29,42 +29,29 @@ KubeletIdentity = Callable[[], object]
 """Another value after each restart of the kubelet, which recreates a deleted Node."""
 
 
-class NodeMetadataWriter(Background):
-    """Writes whenever `wanted` has changed, in its own thread; `wake` makes it compare at once.
-    `problem` says why the Node may differ. `wait(seconds)` sleeps, and returns True when the writer
-    was stopped."""
+@dataclass(eq=False)
+class NodeMetadataWriter(Woken):
+    """Writes whenever what is `wanted` has changed, in its own thread; `wake` makes it compare at
+    once. `wanted` gives None while that is not known, and raises GcuError. `problem` says why the
+    Node may differ."""
 
-    def __init__(
-        self,
-        thread: str,
-        api: Api,
-        node_name: str,
-        *,
-        field_manager: str,
-        clock: Clock,
-        kubelet: KubeletIdentity = lambda: None,
-        wait: Wait | None = None,
-    ) -> None:
-        super().__init__(thread, wait=wait, interrupt=self.wake)
-        self._api = api
-        self._node_name = node_name
-        self._field_manager = field_manager
-        self._kubelet = kubelet
-        self._clock = clock
+    thread: InitVar[str]
+    api: Api
+    node_name: str
+    _: KW_ONLY
+    wanted: Callable[[], NodeMetadata | None]
+    field_manager: str
+    kubelet: KubeletIdentity = lambda: None
+    clock: Clock = time.monotonic
+    wait: InitVar[Wait | None] = None
+
+    def __post_init__(self, thread: str, wait: Wait | None) -> None:
+        super().__init__(thread, wait=wait)
         self._backoff = Backoff(first=1.0, longest=60.0)
-        self._woken = threading.Event()
         self._written: NodeMetadata | None = None
         self._written_at = 0.0
         self._written_for: object = None
         self.problem: str | None = "the Node has not been annotated yet"
-
-    @abstractmethod
-    def wanted(self) -> NodeMetadata | None:
-        """None while it is not known. Raises GcuError."""
-
-    def wake(self) -> None:
-        """Compare at once: a card or its use has changed."""
-        self._woken.set()
 
     def run(self) -> None:
         while not self._stopped.is_set():
@@ -84,13 +71,13 @@ class NodeMetadataWriter(Background):
         wanted = self.wanted()
         if wanted is None:
             return
-        now, kubelet = self._clock(), self._kubelet()
+        now, kubelet = self.clock(), self.kubelet()
         known = wanted == self._written and kubelet == self._written_for
         if known and now - self._written_at < _WRITE_EVERY:
             self.problem = None
             return
         self._written = None  # unknown until the server has answered
-        apply_metadata(self._api, self._node_name, wanted, self._field_manager)
+        apply_metadata(self.api, self.node_name, wanted, self.field_manager)
         self._written, self._written_at, self._written_for = wanted, now, kubelet
         self.problem = None
 
@@ -99,16 +86,4 @@ def apply_metadata(api: Api, node_name: str, wanted: NodeMetadata, field_manager
     """Let the field manager own these annotations and labels, and no others: what it wrote before
     is removed unless another client had written it before. Raises KubeError."""
     # Only the status, because the right to patch it does not allow to change the node's taints.
-    api.patch(
-        NODES,
-        node_name,
-        {
-            "apiVersion": NODES.api_version,
-            "kind": NODES.kind,
-            "metadata": {"name": node_name, **wanted},
-        },
-        patch_type=PatchType.APPLY,
-        subresource="status",
-        field_manager=field_manager,
-        force=True,
-    )
+    apply_status(api, NODES, {"metadata": {"name": node_name, **wanted}}, field_manager)

@@ -7,6 +7,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Protocol
 
 from dra_driver.kube.api import Api, Change, Listing, Watch
@@ -17,7 +18,7 @@ from dra_driver.model.claims.claim import Object
 from dra_driver.util.background import Background, Wait
 from dra_driver.util.backoff import Backoff
 from dra_driver.util.collection import no_collection
-from dra_driver.util.hooks import Clock
+from dra_driver.util.hooks import Clock, OnChange
 
 logger = logging.getLogger(__name__)
 
@@ -46,16 +47,11 @@ class WatchHandler(Protocol):
         """One object was ADDED, MODIFIED or DELETED (then `obj` is its last state)."""
 
 
-class OnRestored(Protocol):
-    """Called when the server's history went back. Neither raises nor waits."""
-
-    def __call__(self) -> None: ...
-
-
 def ignore_restored() -> None:
     """For handlers that compare no versions."""
 
 
+@dataclass(eq=False)
 class Reflector(Background):
     """Lists, then watches from there; lists again when the server no longer has the
     resourceVersion (410), did not answer for ten seconds, or sent an error within a watch. After
@@ -63,44 +59,31 @@ class Reflector(Background):
     requests; only a watch that worked resets the delay.
 
     `synced` is set once the first list was delivered; `problem` is why nothing is followed right
-    now, None while a watch is open. `wait(seconds)` sleeps, and returns True when the reflector
-    was stopped; `clock` is monotonic seconds, `draw` gives numbers in [0, 1). The handler receives
-    objects as `decoder` returns them. `on_restored` is called when the server's history went back,
-    as after a restore of etcd, before the handler receives the list that shows it: whoever compares
-    versions must start anew. A `streamed` list is one stream (WatchList) where the server has that,
-    else it comes in pages.
+    now, None while a watch is open. `clock` is monotonic seconds, `draw` gives numbers in [0, 1).
+    The handler receives objects as `decoder` returns them. `on_restored` is called when the
+    server's history went back, as after a restore of etcd, before the handler receives the list
+    that shows it: whoever compares versions must start anew. A `streamed` list is one stream
+    (WatchList) where the server has that, else it comes in pages.
     """
 
-    def __init__(
-        self,
-        api: Api,
-        resource: Resource,
-        handler: WatchHandler,
-        *,
-        namespace: str = "",
-        label_selector: str = "",
-        field_selector: str = "",
-        decoder: Decoder = WHOLE,
-        streamed: bool = False,
-        on_restored: OnRestored = ignore_restored,
-        backoff: Backoff | None = None,
-        wait: Wait | None = None,
-        clock: Clock = time.monotonic,
-        draw: Callable[[], float] = random.random,
-    ) -> None:
-        super().__init__(f"reflector-{resource.plural}", wait=wait, interrupt=self._end_watch)
-        self._api = api
-        self._resource = resource
-        self._handler = handler
-        self._namespace = namespace
-        self._label_selector = label_selector
-        self._field_selector = field_selector
-        self._decoder = decoder
-        self._streamed = streamed
-        self._on_restored = on_restored
+    api: Api
+    resource: Resource
+    handler: WatchHandler
+    _: KW_ONLY
+    namespace: str = ""
+    label_selector: str = ""
+    field_selector: str = ""
+    decoder: Decoder = WHOLE
+    streamed: bool = False
+    on_restored: OnChange = ignore_restored
+    backoff: InitVar[Backoff | None] = None
+    wait: InitVar[Wait | None] = None
+    clock: Clock = time.monotonic
+    draw: Callable[[], float] = random.random
+
+    def __post_init__(self, backoff: Backoff | None, wait: Wait | None) -> None:
+        super().__init__(f"reflector-{self.resource.plural}", wait=wait, interrupt=self._end_watch)
         self._backoff = backoff or Backoff()
-        self._clock = clock
-        self._draw = draw
         self._silent_since: float | None = None
         self._watch: Watch | None = None
         self._version = ""  # from where the next watch goes on; empty: list first
@@ -117,7 +100,7 @@ class Reflector(Background):
                 if self._follow():
                     continue
             except Gone as error:
-                logger.info("listing %s again: %s", self._resource.plural, error)
+                logger.info("listing %s again: %s", self.resource.plural, error)
                 self._version = ""
             except KubeError as error:
                 least = self._on_failure(error)
@@ -125,16 +108,16 @@ class Reflector(Background):
 
     def _on_failure(self, error: KubeError) -> float:
         """A list or a watch failed. Returns the least number of seconds to wait."""
-        self.problem = f"cannot follow {self._resource.plural}: {error}"
+        self.problem = f"cannot follow {self.resource.plural}: {error}"
         logger.warning("%s", self.problem)
         if isinstance(error, Unavailable) and self._silent_since is None:
-            self._silent_since = self._clock()
+            self._silent_since = self.clock()
         return error.retry_after if isinstance(error, TooManyRequests) else 0.0
 
     def _was_silent(self) -> bool:
         """Whether the server has not answered for so long that its history may be another one."""
         since = self._silent_since
-        return since is not None and self._clock() - since >= _LIST_AGAIN_AFTER
+        return since is not None and self.clock() - since >= _LIST_AGAIN_AFTER
 
     def _end_watch(self) -> None:
         watch = self._watch
@@ -143,17 +126,17 @@ class Reflector(Background):
 
     def _list(self) -> None:
         with no_collection():
-            listing = self._stream() if self._streamed else None
+            listing = self._stream() if self.streamed else None
             if listing is None:
-                listing = self._api.list(
-                    self._resource,
-                    namespace=self._namespace,
-                    label_selector=self._label_selector,
-                    field_selector=self._field_selector,
-                    decoder=self._decoder,
+                listing = self.api.list(
+                    self.resource,
+                    namespace=self.namespace,
+                    label_selector=self.label_selector,
+                    field_selector=self.field_selector,
+                    decoder=self.decoder,
                 )
             self._take_version(listing.resource_version)
-            self._handler.on_replace(listing.items)
+            self.handler.on_replace(listing.items)
         self._silent_since = None
         self.synced.set()
 
@@ -163,11 +146,11 @@ class Reflector(Background):
         if self._newest and not self._newest <= int(version) < self._newest + _BUMPED:
             logger.warning(
                 "etcd was restored from a backup: %s went from version %d to %s",
-                self._resource.plural,
+                self.resource.plural,
                 self._newest,
                 version,
             )
-            self._on_restored()
+            self.on_restored()
         self._version, self._newest = version, int(version)
 
     def _stream(self) -> Listing | None:
@@ -179,7 +162,7 @@ class Reflector(Background):
         except KubeError as error:
             if error.status not in _NO_WATCH_LIST:
                 raise
-            logger.info("the list of %s is read in pages: %s", self._resource.plural, error)
+            logger.info("the list of %s is read in pages: %s", self.resource.plural, error)
             return None
         try:
             for event in () if self._stopped.is_set() else watch:
@@ -191,30 +174,30 @@ class Reflector(Background):
                 elif event.change is not Change.BOOKMARK:
                     items[metadata["uid"]] = event.object
         except Unavailable as error:
-            logger.info("the stream of %s broke: %s", self._resource.plural, error)
+            logger.info("the stream of %s broke: %s", self.resource.plural, error)
         finally:
             self._watch = None
             watch.close()
-        logger.info("the stream of %s ended early", self._resource.plural)
+        logger.info("the stream of %s ended early", self.resource.plural)
         return None
 
     def _open(self, version: str, timeout: float, *, initial_events: bool = False) -> Watch:
-        return self._api.watch(
-            self._resource,
+        return self.api.watch(
+            self.resource,
             resource_version=version,
-            namespace=self._namespace,
-            label_selector=self._label_selector,
-            field_selector=self._field_selector,
-            decoder=self._decoder,
+            namespace=self.namespace,
+            label_selector=self.label_selector,
+            field_selector=self.field_selector,
+            decoder=self.decoder,
             timeout=timeout,
             initial_events=initial_events,
         )
 
     def _follow(self) -> bool:
         """Watch until the server ends it; False where that was at once and without an event."""
-        begun = self._clock()
+        begun = self.clock()
         seen = False
-        seconds = _WATCH_SECONDS * (1.0 + self._draw())
+        seconds = _WATCH_SECONDS * (1.0 + self.draw())
         self._watch = watch = self._open(self._version, seconds)
         self._silent_since = None
         self.problem = None
@@ -223,7 +206,7 @@ class Reflector(Background):
                 return True
             for event in watch:
                 if event.change is not Change.BOOKMARK:
-                    self._handler.on_event(event.change, event.object)
+                    self.handler.on_event(event.change, event.object)
                 self._version = event.object["metadata"]["resourceVersion"]
                 self._newest = int(self._version)
                 if not seen:
@@ -237,7 +220,7 @@ class Reflector(Background):
         finally:
             self._watch = None
             watch.close()
-        worked = seen or self._clock() - begun >= _SHORT_WATCH
+        worked = seen or self.clock() - begun >= _SHORT_WATCH
         if worked:
             self._backoff.reset()
         return worked

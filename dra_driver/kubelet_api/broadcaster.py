@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
-from typing import Final, Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Final, Generic, TypeVar
 
 import grpc
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 
 STREAMS: Final = 8
 """How many streams may be open at a time. The kubelet opens one. The streams of a former kubelet
 end with its process, because the kernel closes its unix sockets."""
-
-
-class ListSource(Protocol[T_co]):
-    """The present list. Called by several threads at once; neither raises nor waits."""
-
-    def __call__(self) -> T_co: ...
 
 
 class Broadcaster(Generic[T]):
@@ -32,27 +25,20 @@ class Broadcaster(Generic[T]):
     answers calls at a time. Another stream is refused at once.
     """
 
-    def __init__(self, source: ListSource[T], *, what: str, resend: float | None = None) -> None:
-        """`what` names the list in a refusal. An unchanged list is sent again after `resend`
-        seconds."""
+    def __init__(self, source: Callable[[], T], *, what: str, resend: float | None = None) -> None:
+        """`source` gives the present list: called by several threads at once, it neither raises
+        nor waits. `what` names the list in a refusal. An unchanged list is sent again after
+        `resend` seconds."""
         self._source = source
         self._what = what
         self._resend = resend
         self._changed = threading.Condition()
         self._version = 0
-        self._open = 0
-        self._opened = 0
-        self._stopped = False
-
-    @property
-    def listeners(self) -> int:
+        self.listeners = 0
         """How many streams are open."""
-        return self._open
-
-    @property
-    def opened(self) -> int:
+        self.opened = 0
         """How many streams were opened so far, with those that have ended."""
-        return self._opened
+        self._stopped = False
 
     def wake(self) -> None:
         """The list has changed: send it now."""
@@ -92,10 +78,10 @@ class Broadcaster(Generic[T]):
 
     def _enter(self, context: grpc.ServicerContext) -> None:
         with self._changed:
-            refused = self._open >= STREAMS
+            refused = self.listeners >= STREAMS
             if not refused:
-                self._open += 1
-                self._opened += 1
+                self.listeners += 1
+                self.opened += 1
         if refused:
             logger.warning("another stream of %s is refused: %d are open", self._what, STREAMS)
             context.abort(
@@ -105,7 +91,7 @@ class Broadcaster(Generic[T]):
 
     def _leave(self) -> None:
         with self._changed:
-            self._open -= 1
+            self.listeners -= 1
             self._changed.notify_all()
 
     def _on_stream_end(self) -> None:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +16,7 @@ import msgspec
 
 from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.kubelet_api.generated import podresources_v1_pb2 as api
-from dra_driver.kubelet_api.rpc import RpcService, Stub
+from dra_driver.kubelet_api.rpc import RpcService, Stub, connected, reason
 from dra_driver.model.names import DRIVER
 from dra_driver.util.hooks import Clock
 
@@ -23,11 +24,7 @@ logger = logging.getLogger(__name__)
 
 SERVICE: Final = RpcService(api.DESCRIPTOR, "PodResourcesLister")
 
-_LARGEST: Final = 16 * 1024 * 1024
-_OPTIONS: Final = (
-    ("grpc.use_local_subchannel_pool", 1),
-    ("grpc.max_receive_message_length", _LARGEST),
-)
+_LARGEST: Final = ("grpc.max_receive_message_length", 16 * 1024 * 1024)
 
 
 class ContainerResources(msgspec.Struct, frozen=True):
@@ -92,12 +89,11 @@ class PodResources:
     @contextmanager
     def _connected(self) -> Iterator[Stub]:
         try:
-            with grpc.insecure_channel(f"unix:{self._socket}", options=_OPTIONS) as channel:
-                yield Stub(channel, SERVICE)
+            with connected(self._socket, SERVICE, _LARGEST) as kubelet:
+                yield kubelet
         except grpc.RpcError as error:
             raise KubeletError(
-                f"the kubelet does not answer on {self._socket}: {error.code().name}, "
-                f"{error.details()}",
+                f"the kubelet does not answer on {self._socket}: {reason(error)}",
                 remedy="check that the kubelet's --root-dir is the chart's kubeletRootDir",
             ) from error
 
@@ -114,22 +110,19 @@ def _by_resource(listed: Iterable[api.ContainerDevices]) -> dict[str, frozenset[
     return {resource: frozenset(devices) for resource, devices in found.items()}
 
 
+@dataclass(eq=False)
 class ContainerList:
     """The list of containers that metrics show; nothing else uses it. Thread-safe.
 
     The kubelet is asked once in `max_age` seconds at most, however often metrics are scraped.
     """
 
-    def __init__(
-        self,
-        kubelet: PodResources,
-        *,
-        max_age: float = 5.0,
-        clock: Clock = time.monotonic,
-    ) -> None:
-        self._kubelet = kubelet
-        self._max_age = max_age
-        self._clock = clock
+    kubelet: PodResources
+    _: KW_ONLY
+    max_age: float = 5.0
+    clock: Clock = time.monotonic
+
+    def __post_init__(self) -> None:
         self._lock = threading.Lock()
         self._latest: tuple[ContainerResources, ...] = ()
         self._expires: float | None = None
@@ -138,14 +131,14 @@ class ContainerList:
     def read(self) -> tuple[ContainerResources, ...]:
         """Empty if the kubelet does not answer, which is logged once."""
         with self._lock:
-            if self._expires is None or self._clock() >= self._expires:
+            if self._expires is None or self.clock() >= self._expires:
                 self._latest = self._list()
-                self._expires = self._clock() + self._max_age
+                self._expires = self.clock() + self.max_age
             return self._latest
 
     def _list(self) -> tuple[ContainerResources, ...]:
         try:
-            found = self._kubelet.containers()
+            found = self.kubelet.containers()
         except KubeletError as error:
             if str(error) != self._problem:
                 logger.warning("metrics name no pods and containers: %s", error)

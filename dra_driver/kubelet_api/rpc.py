@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -76,3 +78,17 @@ def _handler(
         request_deserializer=GetMessageClass(method.input_type).FromString,
         response_serializer=GetMessageClass(method.output_type).SerializeToString,
     )
+
+
+@contextmanager
+def connected(socket: Path, service: RpcService, *options: tuple[str, int]) -> Iterator[Stub]:
+    """A client of what listens on the unix socket, by a new connection: an old one leads to the
+    kubelet before its restart, and outlives the socket's file."""
+    fresh = ("grpc.use_local_subchannel_pool", 1)
+    with grpc.insecure_channel(f"unix:{socket}", options=(fresh, *options)) as channel:
+        yield Stub(channel, service)
+
+
+def reason(error: grpc.RpcError) -> str:
+    """The code and the words of a call that failed."""
+    return f"{error.code().name}, {error.details()}"

@@ -51,7 +51,12 @@ def _fitting(folder: Path, stem: str, suffix: str) -> Path:
         path = folder / f"{name}{suffix}"
         if len(bytes(path)) <= PATH_LIMIT:
             return path
-    raise SocketError(
+    raise too_long(path)
+
+
+def too_long(path: Path) -> SocketError:
+    """The path has more than `PATH_LIMIT` bytes."""
+    return SocketError(
         f"the socket path {path} has {len(bytes(path))} bytes, and Linux allows {PATH_LIMIT}",
         remedy="give the kubelet a shorter root directory, or a short link to it",
     )

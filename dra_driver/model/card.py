@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
@@ -101,6 +102,9 @@ class Card:
         the first one being the downstream port. None where the card is below a root port."""
         return self.pcie_bridges[-2] if len(self.pcie_bridges) > 1 else None
 
+    def with_problem(self, problem: Problem) -> Card:
+        return replace(self, problems=(*self.problems, problem))
+
     @property
     def place(self) -> CardPlace:
         """As those find it who know the card by what is published."""
@@ -109,3 +113,7 @@ class Card:
             root=self.pcie_root or "",
             numa=self.numa_node,
         )
+
+
+Cards = Mapping[PciAddress, Card]
+"""By their addresses."""

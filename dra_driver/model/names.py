@@ -120,15 +120,20 @@ ENV_TOPS_VISIBLE_DEVICES: Final = "TOPS_VISIBLE_DEVICES"
 PCI_VENDORS: Final = frozenset({"1e36", "1ea0"})  # Enflame, and Tencent's re-brand of it
 
 
-_LONGEST_POOL_NAME: Final = 253  # resource.k8s.io/v1, PoolNameMaxLength; a node's is as long
+LONGEST_NAME: Final = 253  # of an object and of a pool (resource.k8s.io/v1, PoolNameMaxLength)
+ATTRIBUTE_BYTES: Final = 64  # resource.k8s.io/v1, DeviceAttributeMaxValueLength
 
 
 def pool_name(node: str) -> str:
     """The pool of a node: never the bare node name, as kube-scheduler's counter caches up to
-    1.36.2 are keyed by the pool's name alone (kubernetes#140434). A name too long for that is
-    cut and told apart by a hash."""
-    longest = _LONGEST_POOL_NAME - len(DRIVER) - 1
-    if len(node) > longest:
-        digest = hashlib.sha256(node.encode()).hexdigest()[:8]
-        node = f"{node[: longest - 9].rstrip('.-')}-{digest}"
-    return f"{DRIVER}/{node}"
+    1.36.2 are keyed by the pool's name alone (kubernetes#140434)."""
+    return f"{DRIVER}/{fitting(node, LONGEST_NAME - len(DRIVER) - 1)}"
+
+
+def fitting(name: str, room: int, mark: str = "") -> str:
+    """The name, if it has at most `room` characters. Otherwise it is cut, and told apart by the
+    `mark`: by a hash, if there is none."""
+    if len(name) <= room:
+        return name
+    mark = mark or hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{name[: room - len(mark) - 1].rstrip('.-')}-{mark}"

@@ -10,9 +10,9 @@ import msgspec
 
 from dra_driver.model.card import Card
 from dra_driver.model.errors import InvalidValue
+from dra_driver.model.names import ATTRIBUTE_BYTES
 
 _NAME: Final = re.compile(r"([1-9][0-9]{0,2})g\.([0-9]{1,6})gb")
-_ATTRIBUTE_LENGTH: Final = 64  # resource.k8s.io/v1, DeviceAttribute.string
 _SEPARATOR: Final = ","
 _HIGHEST: Final = 10_000  # of an id, a count and SIPs; cards have dozens
 
@@ -98,7 +98,7 @@ class ProfileTable(msgspec.Struct, frozen=True):
     def text(self) -> str:
         """``1g.6gb,3g.20gb,6g.40gb``, cut at the last whole name that an attribute holds."""
         text = _SEPARATOR.join(profile.name for profile in self.profiles)
-        while len(text) > _ATTRIBUTE_LENGTH:
+        while len(text) > ATTRIBUTE_BYTES:
             text = text.rpartition(_SEPARATOR)[0]
         return text
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from dra_driver.model.names import ATTRIBUTE_BYTES
+
 _NUMBERS: Final = re.compile(r"v?([0-9]+)\.([0-9]+)\.([0-9]+)(.*)", re.DOTALL)
 _IDENTIFIER: Final = re.compile(r"[0-9A-Za-z]+(?:-+[0-9A-Za-z]+)*")
 _HIGHEST: Final = 2**64 - 1  # github.com/blang/semver, by which CEL compares versions
-_MOST_CHARACTERS: Final = 64  # resource.k8s.io/v1, DeviceAttributeMaxValueLength
 
 
 def semantic_version(text: str) -> str | None:
@@ -17,12 +18,12 @@ def semantic_version(text: str) -> str | None:
     whole would have more than 64 characters. None where the text does not begin with three
     numbers, or with numbers that are too large."""
     match = _NUMBERS.fullmatch(text)
-    if match is None or max(len(each) for each in match.groups()[:3]) > _MOST_CHARACTERS:
+    if match is None or max(len(each) for each in match.groups()[:3]) > ATTRIBUTE_BYTES:
         return None
     numbers = [int(each) for each in match.groups()[:3]]
     if max(numbers) > _HIGHEST:
         return None
     version = ".".join(map(str, numbers))
     metadata = ".".join(_IDENTIFIER.findall(match[4]))
-    metadata = metadata[: _MOST_CHARACTERS - len(version) - 1].rstrip(".-")
+    metadata = metadata[: ATTRIBUTE_BYTES - len(version) - 1].rstrip(".-")
     return f"{version}+{metadata}" if metadata else version

@@ -12,6 +12,7 @@ from dra_driver.kube.resources import Resource
 from dra_driver.model.claims.claim import Object
 from dra_driver.node.ports import ObjectReader
 from dra_driver.util.backoff import Backoff
+from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
 
@@ -19,7 +20,6 @@ logger = logging.getLogger(__name__)
 # it 60 to 90 s later. The rest of the 45 s is for the cards.
 _SECONDS: Final = 25.0
 
-Clock = Callable[[], float]
 Pause = Callable[[float], None]
 
 

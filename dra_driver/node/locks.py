@@ -20,7 +20,7 @@ from typing import Final
 from dra_driver.model.identifiers import check_id
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.logfile import is_at
-from dra_driver.util.filelock import lock_error, open_lock
+from dra_driver.util.files import lock_error, open_lock
 
 # fcntl(2), struct flock: type, whence, start, length, and a process that must be 0.
 _FLOCK: Final = struct.Struct("@hhqqi")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from dra_driver.kube.resources import Resource
@@ -19,15 +20,13 @@ class ObjectReader(Protocol):
         KubeError."""
 
 
-class IsCancelled(Protocol):
-    """Whether the kubelet has given the call up by now.
+IsCancelled = Callable[[], bool]
+"""Whether the kubelet has given the call up by now.
 
-    It gives a prepare up after 45 s, or when the pod is deleted, and then has the claim unprepared.
-    During an update it asks another agent for that, which does not know that the call still runs,
-    and nobody would undo what the call creates afterwards.
-    """
-
-    def __call__(self) -> bool: ...
+It gives a prepare up after 45 s, or when the pod is deleted, and then has the claim unprepared.
+During an update it asks another agent for that, which does not know that the call still runs, and
+nobody would undo what the call creates afterwards.
+"""
 
 
 class Hardware(Protocol):

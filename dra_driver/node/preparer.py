@@ -11,7 +11,7 @@ from functools import partial
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import ClaimRef, Object
-from dra_driver.model.claims.claim_device import ClaimDevice
+from dra_driver.model.claims.claim_device import ClaimDevice, Prepared
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.identifiers import check_id
 from dra_driver.model.mode import Mode
@@ -20,7 +20,7 @@ from dra_driver.node.cdi.spec import device_id
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
 from dra_driver.node.checkpoint.records import PreparedDevices
-from dra_driver.node.claim_reader import Clock, Pause, RetryingReader
+from dra_driver.node.claim_reader import Pause, RetryingReader
 from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.node.claims.reallocation import is_reallocated
 from dra_driver.node.locks import Locks
@@ -30,10 +30,9 @@ from dra_driver.node.prepare_call import CallClaim, PrepareCall
 from dra_driver.node.results import attempt, in_parallel
 from dra_driver.node.visibility.other_claims import others_to_read
 from dra_driver.node.visibility.visible_cards import resolve_visible_cards
+from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
-
-Prepared = tuple[ClaimDevice, ...]
 
 OnPrepared = Callable[[Object], None]
 """Called with a claim, as the API server has it, that is prepared and was not before. Neither

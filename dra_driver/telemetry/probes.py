@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import KW_ONLY, InitVar, dataclass
 from http import HTTPStatus
 from typing import Final
 
@@ -40,6 +41,7 @@ _PATIENCE: Final = 30.0  # seconds; the chart's start-up probe waits longer
 _CHECK_EVERY: Final = 0.1
 
 
+@dataclass(eq=False)
 class ProbeServer:
     """Serves ``/healthz``, ``/readyz``, ``/startz``, ``/metrics``, ``/version``, to GET and HEAD.
 
@@ -51,23 +53,16 @@ class ProbeServer:
     port; `port` has its number after `start`.
     """
 
-    def __init__(
-        self,
-        port: int,
-        *,
-        ready: Check,
-        live: Check,
-        registry: CollectorRegistry,
-        clock: Clock = time.monotonic,
-        wait: Wait | None = None,
-    ) -> None:
-        """`wait(seconds)` sleeps, and returns True when the server was stopped."""
-        self.port = port
-        self._checks = {"/healthz": live, "/readyz": ready, "/startz": self._started}
-        self._ready = ready
-        self._live = live
-        self._registry = registry
-        self._clock = clock
+    port: int
+    _: KW_ONLY
+    ready: Check
+    live: Check
+    registry: CollectorRegistry
+    clock: Clock = time.monotonic
+    wait: InitVar[Wait | None] = None
+
+    def __post_init__(self, wait: Wait | None) -> None:
+        self._checks = {"/healthz": self.live, "/readyz": self.ready, "/startz": self._started}
         self._stop = threading.Event()
         self._wait = wait or self._stop.wait
         self._starting = threading.Semaphore(_MOST_STARTING)
@@ -103,15 +98,15 @@ class ProbeServer:
         return status, (problem or "ok").encode(errors="replace"), _TEXT
 
     def _metrics(self) -> Answer:
-        asked = self._clock()
+        asked = self.clock()
         if not self._reading.acquire(blocking=False):
             return HTTPStatus.SERVICE_UNAVAILABLE, b"too many clients read the metrics", _TEXT
         try:
             with self._rendering:
                 if self._rendered_at <= asked:  # a rendering that began later is new enough
-                    self._wait(max(0.0, self._rendered_at + _METRICS_EVERY - self._clock()))
-                    self._rendered_at = self._clock()
-                    self._rendered = generate_latest(self._registry)
+                    self._wait(max(0.0, self._rendered_at + _METRICS_EVERY - self.clock()))
+                    self._rendered_at = self.clock()
+                    self._rendered = generate_latest(self.registry)
                 return HTTPStatus.OK, self._rendered, CONTENT_TYPE_LATEST
         finally:
             self._reading.release()
@@ -122,11 +117,11 @@ class ProbeServer:
                 self._await_start()
             finally:
                 self._starting.release()
-        return self._live()
+        return self.live()
 
     def _await_start(self) -> None:
-        end = self._clock() + _PATIENCE
-        while self._ready() is not None and self._clock() < end:
+        end = self.clock() + _PATIENCE
+        while self.ready() is not None and self.clock() < end:
             if self._wait(_CHECK_EVERY):
                 break
 

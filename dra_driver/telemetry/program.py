@@ -9,8 +9,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from dra_driver.model.errors import GcuError
 from dra_driver.telemetry import logs
@@ -19,12 +19,9 @@ from dra_driver.util.hooks import Clock
 logger = logging.getLogger(__name__)
 
 
-class Run(Protocol):
-    """A program's work; it returns after `stop` is set, and raises GcuError if it cannot work."""
-
-    def __call__(
-        self, argv: Sequence[str], environ: Mapping[str, str], stop: threading.Event, /
-    ) -> None: ...
+Run = Callable[[Sequence[str], Mapping[str, str], threading.Event], None]
+"""A program's work, by arguments, environment and an event `stop`. It returns after `stop` is set,
+and raises GcuError if it cannot work."""
 
 
 LINGER: Final = 20.0

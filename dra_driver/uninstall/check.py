@@ -25,9 +25,8 @@ from dra_driver.kube.server_wait import ServerWait
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import Refused
 from dra_driver.telemetry.program import run_program
-from dra_driver.uninstall.cards import CardInUse, cards_in_use
 from dra_driver.uninstall.gates import lift_gates
-from dra_driver.uninstall.holders import AllocatedClaim, holders
+from dra_driver.uninstall.holders import AllocatedClaim, CardInUse, cards_in_use, holders
 from dra_driver.version import VERSION
 
 _DESCRIPTION: Final = "Fails while ResourceClaims or containers have GCUs of this driver."
@@ -35,8 +34,6 @@ _MOST_LINES: Final = 40
 
 
 class CheckSettings(Settings):
-    """The program's settings."""
-
     release_namespace: str = Field(min_length=1, description="namespace of the Helm release")
     release: str = Field(min_length=1, description="name of the Helm release")
     revision: int = Field(ge=1, description="the release's revision")

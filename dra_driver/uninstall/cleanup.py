@@ -30,8 +30,6 @@ _DESCRIPTION: Final = "Deletes what agents of this driver wrote and nobody else 
 
 
 class CleanupSettings(Settings):
-    """The program's settings."""
-
     hidden_slices: bool = Field(default=False, description="delete the hidden ResourceSlices")
     nodes: bool = Field(default=False, description="remove labels and annotations from Nodes")
 

@@ -46,3 +46,15 @@ class Background(ABC):
     @abstractmethod
     def run(self) -> None:
         """The thread's work; it returns soon after `stop`."""
+
+
+class Woken(Background):
+    """One whose work waits for `wake`."""
+
+    def __init__(self, name: str, *, wait: Wait | None = None) -> None:
+        super().__init__(name, wait=wait, interrupt=self.wake)
+        self._woken = threading.Event()
+
+    def wake(self) -> None:
+        """Look now what there is to do: something has changed. May be called by any thread."""
+        self._woken.set()

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+
+Clock = Callable[[], float]
+"""Seconds from any start, never going back, such as `time.monotonic`."""
 
 
-class Clock(Protocol):
-    """Seconds from any start, never going back, such as `time.monotonic`."""
-
-    def __call__(self) -> float: ...
-
-
-class OnChange(Protocol):
-    """Called when something has changed that other parts follow. Neither raises nor waits."""
-
-    def __call__(self) -> None: ...
+OnChange = Callable[[], None]
+"""Called when something has changed that other parts follow. Neither raises nor waits."""
 
 
 class ChangeHook:

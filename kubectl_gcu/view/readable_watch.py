@@ -60,7 +60,7 @@ class ReadableReflector(OptionalReflector):
         self._end_watch()
 
     def _list(self) -> None:
-        self._namespace = ""
+        self.namespace = ""
         try:
             super()._list()
         except Forbidden:
@@ -72,11 +72,11 @@ class ReadableReflector(OptionalReflector):
             self.missing = ""
 
     def _list_namespace(self) -> None:
-        self._namespace = self._own_namespace
+        self.namespace = self._own_namespace
         try:
             super()._list()
         except Forbidden:
-            self.missing = self._unreadable(self._namespace)
+            self.missing = self._unreadable(self.namespace)
             raise
 
     def _on_failure(self, error: KubeError) -> float:

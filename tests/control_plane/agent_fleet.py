@@ -16,7 +16,7 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from dra_driver.agent.agent import Agent
-from dra_driver.agent.lifecycle import serving_mode_watcher
+from dra_driver.agent.lifecycle import serving_mode
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.kube import watch
 from dra_driver.kube.client import Client, connect
@@ -41,7 +41,7 @@ USER_AGENT: Final = "gcu-dra-agent/"
 
 _EVERY: Final = (
     (watch, "_WATCH_SECONDS"),
-    (serving_mode_watcher, "_CHECK_EVERY"),
+    (serving_mode, "_CHECK_EVERY"),
 )
 _CARE_SECONDS: Final = 60.0
 _NEVER: Final = 86400.0

@@ -9,7 +9,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import cast
 
-from dra_driver.agent.slices.publisher import Publisher
+from dra_driver.agent.slices.publisher import SlicePublisher
 from dra_driver.agent.slices.slice_watcher import own_slices
 from dra_driver.agent.slices.slices import SliceForm
 from dra_driver.kube.api import Api
@@ -54,18 +54,20 @@ class Rig:
         self.node = node
         self.admin = admin
         self._form = form
-        self._started: list[Publisher] = []
+        self._started: list[SlicePublisher] = []
 
-    def start(self) -> Publisher:
+    def start(self) -> SlicePublisher:
         publisher = self.made()
         publisher.start()
         self._started.append(publisher)
         return publisher
 
-    def made(self) -> Publisher:
+    def made(self) -> SlicePublisher:
         """A publisher that was not started."""
         api = cast("Api", self.tapped)
-        return Publisher(api, self.node, devices=self._devices, held=frozenset, form=self._form)
+        return SlicePublisher(
+            api, self.node, devices=self._devices, held=frozenset, form=self._form
+        )
 
     def stop(self) -> None:
         for publisher in self._started:
@@ -94,7 +96,7 @@ class Rig:
         )
         return self.slices()
 
-    def wait_problem(self, publisher: Publisher, text: str) -> None:
+    def wait_problem(self, publisher: SlicePublisher, text: str) -> None:
         def told() -> bool:
             return text in str(publisher.problem)
 

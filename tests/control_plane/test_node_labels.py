@@ -8,8 +8,8 @@ from typing import Final
 
 import pytest
 
-from dra_driver.agent.cards.node_labels import NodeLabeller, card_labels
-from dra_driver.device_plugin.node_annotator import NodeAnnotator
+from dra_driver.agent.cards.node_labels import card_labels, node_labeller
+from dra_driver.device_plugin.node_annotator import node_annotator
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import KubeError
 from dra_driver.kube.resources import NODES
@@ -57,9 +57,7 @@ def write(client: Client, node: str, **metadata: object) -> Object:
 
 def label(client: Client) -> None:
     """As the agent does."""
-    NodeLabeller(
-        client, OWN, cards=lambda: FOUND, kubelet=lambda: None, clock=lambda: 0.0
-    ).run_once()
+    node_labeller(client, OWN, cards=lambda: FOUND, kubelet=lambda: None).run_once()
 
 
 def metadata(api: Client) -> Object:
@@ -94,7 +92,7 @@ def test_an_uninstall_takes_back_what_agents_wrote(api: Client, agent: Client) -
     """What somebody else had written before them stays."""
     clear_nodes(api)
     api.patch(NODES, OWN, {"metadata": {"labels": {LABEL_CARD_COUNT: "2"}}})
-    NodeAnnotator(api, OWN, view=view, recorded=lambda: (), clock=lambda: 0.0).run_once()
+    node_annotator(api, OWN, view=view, recorded=lambda: ()).run_once()
     label(agent)
     before = metadata(api)
     assert ANNOTATION_CARDS in before["annotations"]

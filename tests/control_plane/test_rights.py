@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from dra_driver.agent.slices.publisher import Publisher
+from dra_driver.agent.slices.publisher import SlicePublisher
 from dra_driver.agent.slices.slice_watcher import own_slices
 from dra_driver.asks.templates import template_for
 from dra_driver.kube.client import Client, connect
@@ -58,9 +58,9 @@ def agent(nodes: None, driver: Driver, tmp_path: Path) -> Iterator[Client]:
     client.close()
 
 
-def publisher(client: Client, devices: list[Object]) -> Publisher:
+def publisher(client: Client, devices: list[Object]) -> SlicePublisher:
     cards = {parse_device_name(each["name"])[1]: [each] for each in devices}
-    made = Publisher(client, OWN, devices=lambda: cards, held=frozenset)
+    made = SlicePublisher(client, OWN, devices=lambda: cards, held=frozenset)
     listed = client.list(RESOURCE_SLICES, field_selector=own_slices(OWN))
     made.published.on_replace(listed.items)
     return made

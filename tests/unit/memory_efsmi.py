@@ -53,7 +53,7 @@ class MemoryEfsmi(Efsmi):
         with self.effects(Point.EFSMI_CALL), self._mutex:
             effect = self._effect(arguments)
         if effect.exit_code:
-            raise EfsmiFailed(effect.error, effect.exit_code)
+            raise EfsmiFailed(effect.error)
         return effect.out.decode("utf-8", "replace")
 
     def set_fault(self, fault: str, **keys: Any) -> None:

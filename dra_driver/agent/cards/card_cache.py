@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Final
 
 from dra_driver.agent.cards.card_events import CardEvents
@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 _TOLERATED_FAILURES: Final = 3  # in a row; from then on the cards are tainted
 
 
+@dataclass(eq=False)
 class CardCache(Background):
     """Takes an inventory of the machine at an interval, and when the PCI bus has changed.
 
@@ -36,33 +37,27 @@ class CardCache(Background):
     answer, or gives an answer that is not understood, stays as it was, with the problem ``efsmi``.
     """
 
-    def __init__(
-        self,
-        machine: Machine,
-        sysfs: Sysfs,
-        *,
-        presence_interval: float,
-        inventory_interval: float,
-        breaker: HungCardBreaker,
-        on_change: OnChange,
-        card_events: CardEvents,
-        clock: Clock = time.monotonic,
-    ) -> None:
+    machine: Machine
+    sysfs: Sysfs
+    _: KW_ONLY
+    presence_interval: float
+    inventory_interval: float
+    breaker: HungCardBreaker
+    on_change: OnChange
+    card_events: CardEvents
+    clock: Clock = time.monotonic
+
+    def __post_init__(self) -> None:
         super().__init__("cards")
-        self._machine = machine
-        self._sysfs = sysfs
-        self._presence_interval = presence_interval
-        self._inventory_interval = inventory_interval
-        self._breaker = breaker
-        self._on_change = on_change
-        self._card_events = card_events
-        self._clock = clock
         self._cards: dict[PciAddress, Card] | None = None
-        self._unusable: dict[PciAddress, str] = {}
-        self._unread: frozenset[PciAddress] = frozenset()
+        self.unusable: Mapping[PciAddress, str] = {}
+        """Why cards that sysfs or efsmi knows are not among the `latest`."""
+        self.unread: frozenset[PciAddress] = frozenset()
+        """Cards on the bus that efsmi has not described since the agent's start. They may be well:
+        efsmi does not answer for them, or its answer is not understood."""
         self._foreign: Mapping[PciAddress, Problem] = {}
         self._bus: object = None
-        self._backoff = Backoff(first=presence_interval, longest=inventory_interval)
+        self._backoff = Backoff(first=self.presence_interval, longest=self.inventory_interval)
         self._due = float("-inf")
         self._read_at = float("-inf")
         self._failures = 0
@@ -84,28 +79,17 @@ class CardCache(Background):
     @property
     def age(self) -> float:
         """Seconds since the last inventory that succeeded; infinite before the first."""
-        return self._clock() - self._read_at
-
-    @property
-    def unusable(self) -> Mapping[PciAddress, str]:
-        """Why cards that sysfs or efsmi knows are not among the `latest`."""
-        return self._unusable
-
-    @property
-    def unread(self) -> frozenset[PciAddress]:
-        """Cards on the bus that efsmi has not described since the agent's start. They may be well:
-        efsmi does not answer for them, or its answer is not understood."""
-        return self._unread
+        return self.clock() - self._read_at
 
     def card(self, address: PciAddress) -> Card:
         """The card with its present minor and device nodes; raises HardwareError."""
         known = (self._cards or {}).get(address)
         if known is None:
-            reason = self._unusable.get(address) or self.problem
+            reason = self.unusable.get(address) or self.problem
             raise HardwareError(
                 f"this node has no usable card {address}" + (f": {reason}" if reason else "")
             )
-        return self._with_foreign(self._machine.card(known))
+        return self._with_foreign(self.machine.card(known))
 
     def index(self, address: PciAddress) -> int | None:
         """efsmi's index of the card at the last inventory; None for an unknown card."""
@@ -121,7 +105,7 @@ class CardCache(Background):
     def foreign(self, found: Mapping[PciAddress, Problem]) -> None:
         if found != self._foreign:
             self._foreign = found
-            self._on_change()
+            self.on_change()
 
     def start(self) -> None:
         """Take an inventory, then continue in the thread. Never raises, as `refresh`."""
@@ -130,43 +114,43 @@ class CardCache(Background):
 
     def refresh(self) -> None:
         """Take an inventory now. Never raises: a failure is in `problem`."""
-        before = self._cards, self._unread
+        before = self._cards, self.unread
         try:
-            self._bus = self._sysfs.functions()
-            inventory = self._machine.inventory()
+            self._bus = self.sysfs.functions()
+            inventory = self.machine.inventory()
         except HardwareError as error:
             if self.problem != str(error):
                 logger.warning("the hardware cannot be read: %s", error)
             self.problem = str(error)
             if isinstance(error, EfsmiHung):
-                self._breaker.on_hung(None, error)
-            self._due = self._clock() + self._backoff.next()
+                self.breaker.on_hung(None, error)
+            self._due = self.clock() + self._backoff.next()
             self._failures += 1
             if self._failures == _TOLERATED_FAILURES:
-                self._on_change()
+                self.on_change()
             return
         failures, self._failures = self._failures, 0
         self._backoff.reset()
-        self._read_at = self._clock()
-        self._due = self._read_at + self._inventory_interval
+        self._read_at = self.clock()
+        self._due = self._read_at + self.inventory_interval
         self._update(inventory)
         for address in sorted(inventory.hung):
             hung = HardwareError(inventory.silent[address])
-            self._breaker.on_hung(address, hung)
+            self.breaker.on_hung(address, hung)
             # One card that hangs makes every call for all cards hang.
-            self._breaker.on_hung(None, hung)
+            self.breaker.on_hung(None, hung)
         self.problem = None
-        if (self._cards, self._unread) != before or failures >= _TOLERATED_FAILURES:
-            self._on_change()
+        if (self._cards, self.unread) != before or failures >= _TOLERATED_FAILURES:
+            self.on_change()
 
     def tick(self) -> None:
         """Take an inventory if it is time, or if the PCI bus has changed."""
-        if self._clock() >= self._due or self._bus_changed():
+        if self.clock() >= self._due or self._bus_changed():
             self.refresh()
 
     def _bus_changed(self) -> bool:
         try:
-            return self._sysfs.functions() != self._bus
+            return self.sysfs.functions() != self._bus
         except HardwareError as error:
             logger.debug("the PCI bus cannot be read: %s", error)
             return True
@@ -177,17 +161,17 @@ class CardCache(Background):
         silent = {a: _silent(known[a], why) for a, why in inventory.silent.items() if a in known}
         missing = {a: _lost(known[a], inventory) for a in known if a not in found | silent}
         unusable = {**inventory.unusable, **inventory.silent}
-        self._unusable = {a: reason for a, reason in unusable.items() if a not in known}
-        self._unread = (inventory.unclear | inventory.silent.keys()) - known.keys()
+        self.unusable = {a: reason for a, reason in unusable.items() if a not in known}
+        self.unread = (inventory.unclear | inventory.silent.keys()) - known.keys()
         self._cards = dict(sorted((found | silent | missing).items()))
-        self._card_events.emit(known, self._cards, self._unusable)
+        self.card_events.emit(known, self._cards, self.unusable)
 
     def _with_foreign(self, card: Card) -> Card:
         problem = self._foreign.get(card.address)
-        return card if problem is None else replace(card, problems=(*card.problems, problem))
+        return card if problem is None else card.with_problem(problem)
 
     def run(self) -> None:
-        while not self._wait(self._presence_interval):
+        while not self._wait(self.presence_interval):
             self.tick()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from math import inf
 from typing import Final
 
@@ -22,7 +23,7 @@ from dra_driver.agent.events import (
     EventReporter,
 )
 from dra_driver.hardware.seen_versions import untried
-from dra_driver.model.card import Card, Problem
+from dra_driver.model.card import Card, Cards, Problem
 from dra_driver.model.names import TAINT_UNHEALTHY
 from dra_driver.model.pci import PciAddress
 from dra_driver.util.hooks import Clock
@@ -30,8 +31,6 @@ from dra_driver.util.hooks import Clock
 logger = logging.getLogger(__name__)
 
 _ERRORS_EVERY: Final = 600.0  # seconds between two events about the error records of one card
-
-Cards = Mapping[PciAddress, Card]
 
 
 class _ReportedErrors(msgspec.Struct, frozen=True):
@@ -41,20 +40,17 @@ class _ReportedErrors(msgspec.Struct, frozen=True):
     at: float
 
 
+@dataclass(eq=False)
 class CardEvents:
     """Reports each change once, and each model with its version of the vendor's driver; the latter
     not on a `simulated` machine."""
 
-    def __init__(
-        self,
-        event_reporter: EventReporter,
-        *,
-        simulated: bool = False,
-        clock: Clock = time.monotonic,
-    ) -> None:
-        self._event_reporter = event_reporter
-        self._simulated = simulated
-        self._clock = clock
+    event_reporter: EventReporter
+    _: KW_ONLY
+    simulated: bool = False
+    clock: Clock = time.monotonic
+
+    def __post_init__(self) -> None:
         self._models: set[tuple[str, str]] = set()
         self._errors: dict[PciAddress, _ReportedErrors] = {}
         self._unusable: Mapping[PciAddress, str] = {}
@@ -99,7 +95,7 @@ class CardEvents:
         if reported is None or card.errors < reported.count:  # new here, or the count was reset
             self._errors[card.address] = _ReportedErrors(card.errors, -inf)
             return
-        now = self._clock()
+        now = self.clock()
         if card.errors > reported.count and now - reported.at >= _ERRORS_EVERY:
             text = f"error records grew from {reported.count} to {card.errors}"
             self._warn(CARD_ERRORS, f"card {card.address}: {text} (`efsmi -q`, Error Records)")
@@ -115,7 +111,7 @@ class CardEvents:
 
     def _report_model(self, card: Card) -> None:
         kind = card.model, card.driver_version
-        if self._simulated or kind in self._models:
+        if self.simulated or kind in self._models:
             return
         self._models.add(kind)
         note, is_warning = untried(*kind)
@@ -124,11 +120,11 @@ class CardEvents:
 
     def _warn(self, reason: str, note: str) -> None:
         logger.warning("%s", note)
-        self._event_reporter.warning(reason, note)
+        self.event_reporter.warning(reason, note)
 
     def _inform(self, reason: str, note: str) -> None:
         logger.info("%s", note)
-        self._event_reporter.normal(reason, note)
+        self.event_reporter.normal(reason, note)
 
 
 def _lost(card: Card) -> Problem | None:

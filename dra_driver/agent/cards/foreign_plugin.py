@@ -3,9 +3,10 @@ cards from it (docs/adr/0032)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
 
+from dra_driver.agent.sources import ContainersSource
 from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.card import Problem
 from dra_driver.model.devices.plugin_device import PluginDevice
@@ -13,14 +14,6 @@ from dra_driver.model.errors import InvalidValue
 from dra_driver.model.names import RESOURCE_COUNT, TAINT_FOREIGN, VENDOR_PREFIX
 
 _MOST_NAMED: Final = 3
-
-
-class KubeletDevices(Protocol):
-    """`dra_driver.kubelet_api.pod_resources.PodResources`."""
-
-    def containers(self) -> tuple[ContainerResources, ...]: ...
-
-    def offered(self) -> Mapping[str, frozenset[str]]: ...
 
 
 class ForeignPluginDetector:
@@ -31,15 +24,19 @@ class ForeignPluginDetector:
     an ID.
     """
 
-    def __init__(self, kubelet: KubeletDevices) -> None:
-        self._kubelet = kubelet
+    def __init__(
+        self, offered: Callable[[], Mapping[str, Iterable[str]]], containers: ContainersSource
+    ) -> None:
+        """`offered` gives the IDs of all plugins' devices by resource; it raises KubeletError."""
+        self._offered = offered
+        self._containers = containers
         self.problem: Problem | None = None
         self.pod_count = 0  # of pods that have devices of another plugin
 
     def detect(self) -> None:
         """Ask once. Raises KubeletError; then `problem` and `pod_count` stay as they are."""
-        offered = sorted(foreign_resources(self._kubelet.offered()))
-        pods = sorted(set(_foreign_pods(self._kubelet.containers())))
+        offered = sorted(foreign_resources(self._offered()))
+        pods = sorted(set(_foreign_pods(self._containers())))
         self.pod_count = len(pods)
         if offered:
             self.problem = _problem(

@@ -15,8 +15,6 @@ from dra_driver.model.names import (
     LABEL_DRIVER_VERSION,
     VALID_LABEL,
 )
-from dra_driver.util.background import Wait
-from dra_driver.util.hooks import Clock
 
 CardsSource = Callable[[], Collection[Card] | None]
 """The node's cards; None until they were read."""
@@ -40,31 +38,21 @@ def _is_valid_key(key: str) -> bool:
     return VALID_LABEL.fullmatch(key.partition("/")[2]) is not None
 
 
-class NodeLabeller(NodeMetadataWriter):
+def node_labeller(
+    api: Api, node_name: str, *, cards: CardsSource, kubelet: KubeletIdentity
+) -> NodeMetadataWriter:
     """With DRA and without. Its field manager is not that of the annotations, so that each keeps
     what the other one wrote."""
 
-    def __init__(
-        self,
-        api: Api,
-        node_name: str,
-        *,
-        cards: CardsSource,
-        clock: Clock,
-        kubelet: KubeletIdentity,
-        wait: Wait | None = None,
-    ) -> None:
-        super().__init__(
-            "node-labels",
-            api,
-            node_name,
-            field_manager=FIELD_MANAGER_LABELS,
-            clock=clock,
-            kubelet=kubelet,
-            wait=wait,
-        )
-        self._cards = cards
+    def wanted() -> NodeMetadata | None:
+        found = cards()
+        return None if found is None else {"labels": card_labels(found)}
 
-    def wanted(self) -> NodeMetadata | None:
-        cards = self._cards()
-        return None if cards is None else {"labels": card_labels(cards)}
+    return NodeMetadataWriter(
+        "node-labels",
+        api,
+        node_name,
+        wanted=wanted,
+        field_manager=FIELD_MANAGER_LABELS,
+        kubelet=kubelet,
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
@@ -16,7 +15,7 @@ from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.config.card_rules import CardConfig
 from dra_driver.device_plugin.allocator import InjectionMethod
 from dra_driver.device_plugin.inventory import NodeDevices
-from dra_driver.device_plugin.node_annotator import NodeAnnotator
+from dra_driver.device_plugin.node_annotator import node_annotator
 from dra_driver.device_plugin.node_pods import NodePods
 from dra_driver.device_plugin.plugin import DevicePlugin
 from dra_driver.kube.container_runtime import KUBELET_TAKES_CDI_NAMES
@@ -25,7 +24,7 @@ from dra_driver.kube.watch import Reflector
 from dra_driver.kubelet_api.device_plugin.folders import Folders, socket_identity
 from dra_driver.kubelet_api.device_plugin.record import read_checkpoint
 from dra_driver.kubelet_api.errors import SocketError
-from dra_driver.model.card import Card, Problem
+from dra_driver.model.card import Problem
 from dra_driver.model.names import TAINT_CHANGING
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.spec import Injection
@@ -75,13 +74,12 @@ class DevicePluginFrontend:
             effects=context.effects,
         )
         folders = Folders.of(settings.kubelet_root)
-        self._annotator = NodeAnnotator(
+        self._annotator = node_annotator(
             context.api,
             settings.node_name,
             view=self._annotated_view,
             recorded=lambda: read_checkpoint(folders.checkpoint),
             kubelet=lambda: socket_identity(folders.kubelet),
-            clock=time.monotonic,
         )
         self._annotates = False
 
@@ -162,7 +160,9 @@ class DevicePluginFrontend:
         cards = self._context.by_address()
         failing = self._context.cards.failing
         if cards is not None and failing is not None:
-            cards = {address: _with_problem(card, failing) for address, card in cards.items()}
+            # None is given to a container, but those in use stay healthy.
+            problem = Problem(TAINT_CHANGING, "", failing.text)
+            cards = {address: card.with_problem(problem) for address, card in cards.items()}
         return NodeDevices(
             cards=cards,
             ledger=self._context.journal.snapshot(),
@@ -201,8 +201,3 @@ class DevicePluginFrontend:
             version = kubelet_version(self._context.api, self._settings.node_name)
             self._takes_cdi = (version.major, version.minor) >= KUBELET_TAKES_CDI_NAMES
         return InjectionMethod.CDI_NAMES if self._takes_cdi else InjectionMethod.NODES
-
-
-def _with_problem(card: Card, failing: Problem) -> Card:
-    """While cards cannot be read, none is given to a container, but those in use stay healthy."""
-    return replace(card, problems=(*card.problems, Problem(TAINT_CHANGING, "", failing.text)))

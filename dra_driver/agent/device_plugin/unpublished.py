@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dra_driver.agent.context import AgentContext
 from dra_driver.agent.lifecycle.mode_handover import plugin_cards
+from dra_driver.agent.slices.added_taints import FailingTaints
 from dra_driver.agent.slices.desired_devices import DesiredDevices
 from dra_driver.agent.slices.device_layout import Devices, with_layouts_in_use
-from dra_driver.agent.slices.failing_taints import FailingTaints
 
 
 class UnpublishedDevices:

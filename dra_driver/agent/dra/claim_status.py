@@ -11,36 +11,37 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Final
 
 import msgspec
 
 from dra_driver.agent.sources import CardSource, LedgerSource
-from dra_driver.kube.api import Api, PatchType
-from dra_driver.kube.errors import Invalid, KubeError, NotFound, TooManyRequests, Unavailable
+from dra_driver.kube.api import Api, apply_status
+from dra_driver.kube.errors import (
+    Invalid,
+    KubeError,
+    NotFound,
+    concerns_all,
+)
 from dra_driver.kube.events import Now
 from dra_driver.kube.resources import RESOURCE_CLAIMS
-from dra_driver.model.card import Card
+from dra_driver.model.card import Cards
 from dra_driver.model.claims.claim import ClaimRef, Object, allocation
 from dra_driver.model.errors import GcuError
 from dra_driver.model.names import DRIVER, FIELD_MANAGER
-from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import ProfileTableOf
 from dra_driver.node.checkpoint.ledger import ClaimState
-from dra_driver.node.checkpoint.records import PreparedDevice
+from dra_driver.node.checkpoint.records import PreparedDevices
 from dra_driver.node.claims.device_status import device_statuses
 from dra_driver.node.claims.failures import Waiting
-from dra_driver.util.background import Background, Wait
+from dra_driver.util.background import Wait, Woken
 from dra_driver.util.backoff import Backoff
 from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
-
-
-Cards = Mapping[PciAddress, Card]
 
 _IMMUTABLE: Final = "status.allocation: Invalid value"
 """The API server's message if it takes a patch of the status for a change of the allocation."""
@@ -64,51 +65,32 @@ class _Retry:
     due: float = 0.0
 
 
-class _Content(msgspec.Struct, frozen=True):
-    """What a claim's status shows: its devices, or why it has none."""
-
-    devices: tuple[PreparedDevice, ...]
-    failure: str = ""
-
-    def statuses(
-        self,
-        cards: Cards,
-        before: Sequence[Mapping[str, Any]] = (),
-        *,
-        table: ProfileTableOf,
-        now: str = "",
-    ) -> Sequence[Object]:
-        """As `device_statuses`."""
-        return device_statuses(
-            self.devices, cards, before, table=table, failure=self.failure, now=now
-        )
+_Statuses = Callable[..., Sequence[Object]]
+"""`device_statuses` of a claim, by the cards, the previous statuses and the time."""
 
 
 class _Due(msgspec.Struct, frozen=True):
     """A claim whose status has to be written: `statuses` as they are to be."""
 
     ref: ClaimRef
-    content: _Content
+    content: _Statuses
     statuses: Sequence[Object]
 
 
-class Spawn(Protocol):
-    """Runs the work in a thread of its own."""
-
-    def __call__(self, work: Callable[[], None], /) -> object: ...
+Spawn = Callable[[Callable[[], None]], object]
+"""Runs the work in a thread of its own."""
 
 
 def _in_thread(work: Callable[[], None]) -> None:
     threading.Thread(target=work, name="claim-status-writes", daemon=True).start()
 
 
-class OnStatusRejected(Protocol):
-    """Called once for a claim whose status can never be written; `note` says why."""
-
-    def __call__(self, claim: ClaimRef, note: str, /) -> None: ...
+OnStatusRejected = Callable[[ClaimRef, str], None]
+"""Called once for a claim whose status can never be written, with a note that says why."""
 
 
-class ClaimStatuses(Background):
+@dataclass(eq=False)
+class ClaimStatuses(Woken):
     """Writes the status of the claims that are prepared in `ledger`, and of the `waiting` claims,
     whose prepare fails, whenever it is woken. The claims of one namespace are written one after the
     other, up to eight namespaces at a time.
@@ -117,46 +99,30 @@ class ClaimStatuses(Background):
     and drops this driver's when the claim is deallocated.
     """
 
-    def __init__(
-        self,
-        api: Api,
-        *,
-        ledger: LedgerSource,
-        cards: CardSource,
-        table: ProfileTableOf,
-        waiting: Callable[[], Mapping[str, Waiting]] = dict,
-        on_rejected: OnStatusRejected = lambda _claim, _note: None,
-        now: Now = lambda: datetime.now(UTC),
-        clock: Clock = time.monotonic,
-        wait: Wait | None = None,
-        spawn: Spawn = _in_thread,
-    ) -> None:
-        """`wait(seconds)` sleeps, and returns True when the writer was stopped."""
-        super().__init__("claim-status", wait=wait, interrupt=self.wake)
-        self._api = api
-        self._ledger = ledger
-        self._cards = cards
-        self._table = table
-        self._waiting = waiting
-        self._on_rejected = on_rejected
+    api: Api
+    _: KW_ONLY
+    ledger: LedgerSource
+    cards: CardSource
+    table: ProfileTableOf
+    waiting: Callable[[], Mapping[str, Waiting]] = dict
+    on_rejected: OnStatusRejected = lambda _claim, _note: None
+    now: Now = lambda: datetime.now(UTC)
+    clock: Clock = time.monotonic
+    wait: InitVar[Wait | None] = None
+    spawn: Spawn = _in_thread
+
+    def __post_init__(self, wait: Wait | None) -> None:
+        super().__init__("claim-status", wait=wait)
         self._backoff = Backoff(first=1.0, longest=60.0)
-        self._now = now
-        self._clock = clock
-        self._spawn = spawn
         self._lock = threading.Lock()  # for what follows
         self._written: dict[ClaimRef, Sequence[Object]] = {}
         self._retries: dict[ClaimRef | str, _Retry] = {}  # by claim or namespace
         self._unwritable: set[ClaimRef] = set()
         self._busy: set[str] = set()  # namespaces whose claims are being written
-        self._woken = threading.Event()
 
     def start(self) -> None:
-        self._woken.set()
+        self.wake()
         super().start()
-
-    def wake(self) -> None:
-        """A claim was prepared or unprepared, or a card has changed: write what differs."""
-        self._woken.set()
 
     def run(self) -> None:
         pause: float | None = None
@@ -171,7 +137,7 @@ class ClaimStatuses(Background):
                 logger.warning("the status of claims is written later: %s", error)
                 if self._wait(self._backoff.next()):
                     return
-                self._woken.set()
+                self.wake()
             else:
                 self._backoff.reset()
 
@@ -183,23 +149,23 @@ class ClaimStatuses(Background):
         a later call retries it. A claim of which the API server rejects every patch is not retried.
         Raises JournalError.
         """
-        cards = self._cards()
+        cards = self.cards()
         if cards is None:
             return None
-        held, now = self._contents(), self._clock()
+        held, now = self._contents(), self.clock()
         with self._lock:
             due = self._due(held, cards, now)
             begun = list(due)[: _NAMESPACES_AT_ONCE - len(self._busy)]
             self._busy.update(begun)
         for namespace in begun:
-            self._spawn(partial(self._write_namespace, namespace, due[namespace], cards))
+            self.spawn(partial(self._write_namespace, namespace, due[namespace], cards))
         with self._lock:
             # What is due already waits for a namespace that is being written, whose end wakes us.
             later = (each.due for each in self._retries.values() if each.due > now)
             return min((due_at - now for due_at in later), default=None)
 
     def _due(
-        self, held: Mapping[ClaimRef, _Content], cards: Cards, now: float
+        self, held: Mapping[ClaimRef, _Statuses], cards: Cards, now: float
     ) -> dict[str, list[_Due]]:
         """What is to be written, by namespace, without namespaces that are being written."""
         names = {ref.namespace for ref in held}
@@ -211,7 +177,7 @@ class ClaimStatuses(Background):
         for ref, content in held.items():
             if ref in self._unwritable or ref.namespace in self._busy:
                 continue
-            statuses = content.statuses(cards, table=self._table)
+            statuses = content(cards, now="")
             if self._written.get(ref) == statuses:
                 self._retries.pop(ref, None)
             elif self._is_due(ref, now) and self._is_due(ref.namespace, now):
@@ -238,17 +204,20 @@ class ClaimStatuses(Background):
             self._busy.discard(namespace)
         self.wake()  # the claims may have changed meanwhile, and other namespaces may wait
 
-    def _contents(self) -> dict[ClaimRef, _Content]:
+    def _contents(self) -> dict[ClaimRef, _Statuses]:
         prepared = {
-            held.owner: _Content(held.devices)
-            for held in self._ledger().claims.values()
+            held.owner: self._statuses(held.devices)
+            for held in self.ledger().claims.values()
             if held.state is ClaimState.PREPARE_COMPLETED and isinstance(held.owner, ClaimRef)
         }
         return prepared | {
-            each.owner: _Content(each.devices, each.reason)
-            for each in self._waiting().values()
+            each.owner: self._statuses(each.devices, each.reason)
+            for each in self.waiting().values()
             if isinstance(each.owner, ClaimRef)
         }
+
+    def _statuses(self, devices: PreparedDevices, failure: str = "") -> _Statuses:
+        return partial(device_statuses, devices, table=self.table, failure=failure)
 
     def _is_due(self, key: ClaimRef | str, now: float) -> bool:
         retry = self._retries.get(key)
@@ -259,7 +228,7 @@ class ClaimStatuses(Background):
         with self._lock:
             retry = self._retries.setdefault(key, _Retry())
             delay = max(at_least, retry.backoff.next())
-            retry.due = self._clock() + delay
+            retry.due = self.clock() + delay
         return delay
 
     def _attempt(self, due: _Due, cards: Cards) -> None:
@@ -268,14 +237,14 @@ class ClaimStatuses(Background):
         try:
             self._write(ref, due.content, cards)
         except KubeError as error:
-            if _concerns_all(error):
+            if concerns_all(error):
                 raise
             if isinstance(error, Invalid) and _IMMUTABLE in str(error):
                 with self._lock:
                     self._unwritable.add(ref)
                     self._retries.pop(ref, None)
                 logger.warning("claim %s: %s", ref, _REJECTED)
-                self._on_rejected(ref, _REJECTED)
+                self.on_rejected(ref, _REJECTED)
                 return
             delay = self._retry(ref)
             logger.info("the status of claim %s is written again in %.0f s: %s", ref, delay, error)
@@ -284,40 +253,20 @@ class ClaimStatuses(Background):
                 self._written[ref] = due.statuses
                 self._retries.pop(ref, None)
 
-    def _write(self, ref: ClaimRef, content: _Content, cards: Cards) -> None:
+    def _write(self, ref: ClaimRef, content: _Statuses, cards: Cards) -> None:
         try:
-            claim = self._api.get(RESOURCE_CLAIMS, ref.name, namespace=ref.namespace)
+            claim = self.api.get(RESOURCE_CLAIMS, ref.name, namespace=ref.namespace)
         except NotFound:
             return
         # A deallocated claim has no devices, and the server would reject the patch.
         if claim["metadata"]["uid"] != ref.uid or allocation(claim) is None:
             return
         before = (claim.get("status") or {}).get("devices") or []
-        now = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        statuses = content.statuses(cards, before, table=self._table, now=now)
+        now = self.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        statuses = content(cards, before, now=now)
         if statuses == [entry for entry in before if entry["driver"] == DRIVER]:
             return
-        body = {
-            "apiVersion": RESOURCE_CLAIMS.api_version,
-            "kind": RESOURCE_CLAIMS.kind,
-            "metadata": {"name": ref.name, "namespace": ref.namespace, "uid": ref.uid},
-            "status": {"devices": statuses},
-        }
-        self._api.patch(
-            RESOURCE_CLAIMS,
-            ref.name,
-            body,
-            namespace=ref.namespace,
-            patch_type=PatchType.APPLY,
-            subresource="status",
-            field_manager=FIELD_MANAGER,
-            force=True,
-        )
+        metadata = {"name": ref.name, "namespace": ref.namespace, "uid": ref.uid}
+        fields = {"metadata": metadata, "status": {"devices": statuses}}
+        apply_status(self.api, RESOURCE_CLAIMS, fields, FIELD_MANAGER)
         logger.info("wrote the devices into the status of claim %s", ref)
-
-
-def _concerns_all(error: KubeError) -> bool:
-    """Whether the write of the next claim of the namespace would fail, too. A webhook that does not
-    answer fails the claims that it is for, with 500, or is not answered before our own limit."""
-    unreachable = isinstance(error, Unavailable) and error.status != 500
-    return unreachable or isinstance(error, TooManyRequests)

@@ -10,12 +10,11 @@ import logging
 import threading
 import time
 from collections.abc import Collection
-from dataclasses import dataclass, field
-from typing import Final, Protocol
+from dataclasses import KW_ONLY, InitVar, dataclass, field
+from typing import Final
 
 from dra_driver.agent.prepared_claims import current, unlisted
-from dra_driver.agent.sources import LedgerSource
-from dra_driver.kubelet_api.pod_resources import ContainerResources
+from dra_driver.agent.sources import ContainersSource, LedgerSource
 from dra_driver.model.claims.claim import ClaimRef, allocation
 from dra_driver.model.errors import GcuError
 from dra_driver.model.pci import PciAddress
@@ -34,12 +33,6 @@ _LONGEST: Final = 60.0
 containers, which the kubelet does not list, may use it for long."""
 
 
-class KubeletContainers(Protocol):
-    """`dra_driver.kubelet_api.pod_resources.PodResources`."""
-
-    def containers(self) -> tuple[ContainerResources, ...]: ...
-
-
 @dataclass(slots=True)
 class _Retry:
     """When the API server is asked again about a claim."""
@@ -48,6 +41,7 @@ class _Retry:
     due: float = 0.0
 
 
+@dataclass(eq=False)
 class DeletedClaimDetector(Background):
     """Looks every few seconds in its own thread, and when it is asked. Thread-safe. `on_change` is
     called when `cards` may have changed.
@@ -56,23 +50,16 @@ class DeletedClaimDetector(Background):
     more rarely while they are allocated. So a node whose pods run asks nothing.
     """
 
-    def __init__(
-        self,
-        api: ObjectReader,
-        kubelet: KubeletContainers,
-        ledger: LedgerSource,
-        *,
-        on_change: OnChange,
-        clock: Clock = time.monotonic,
-        wait: Wait | None = None,
-    ) -> None:
-        """`wait(seconds)` sleeps, and returns True when the detector was stopped."""
+    api: ObjectReader
+    containers: ContainersSource
+    ledger: LedgerSource
+    _: KW_ONLY
+    on_change: OnChange
+    clock: Clock = time.monotonic
+    wait: InitVar[Wait | None] = None
+
+    def __post_init__(self, wait: Wait | None) -> None:
         super().__init__("deleted-claims", wait=wait)
-        self._api = api
-        self._kubelet = kubelet
-        self._ledger = ledger
-        self._on_change = on_change
-        self._clock = clock
         self._retries: dict[str, _Retry] = {}  # by UID, of claims that were allocated
         self._mutex = threading.Lock()
         self._deleted: frozenset[str] = frozenset()
@@ -105,7 +92,7 @@ class DeletedClaimDetector(Background):
             if owner.uid in deleted - before:
                 logger.warning("%s is prepared, and Kubernetes has given it up", owner.title)
         if deleted != before:
-            self._on_change()
+            self.on_change()
 
     def deleted_among(self, uids: Collection[str]) -> frozenset[str]:
         """Those of the UIDs whose claims are such ones now; none where that is unknown. Does not
@@ -119,25 +106,25 @@ class DeletedClaimDetector(Background):
 
     def cards(self) -> frozenset[PciAddress]:
         """The cards that such claims hold. Raises JournalError."""
-        claims = self._ledger().claims
+        claims = self.ledger().claims
         held = (claims[uid].cards for uid in self._deleted if uid in claims)
         return frozenset[PciAddress]().union(*held)
 
     def _unused(self) -> list[ClaimRef]:
         """The prepared claims that no container of the kubelet's list is sure to use."""
-        ledger = self._ledger()
-        return unlisted(ledger, self._kubelet.containers()) if ledger.claims else []
+        ledger = self.ledger()
+        return unlisted(ledger, self.containers()) if ledger.claims else []
 
     def _is_due(self, uid: str) -> bool:
         retry = self._retries.get(uid)
-        return retry is None or self._clock() >= retry.due
+        return retry is None or self.clock() >= retry.due
 
     def _is_allocated(self, owner: ClaimRef) -> bool:
         """Whether the claim is there and has devices. A claim without pods may have been
         deallocated, and is prepared all the same."""
-        claim = current(self._api, owner)
+        claim = current(self.api, owner)
         if claim is None or allocation(claim) is None:
             return False
         retry = self._retries.setdefault(owner.uid, _Retry())
-        retry.due = self._clock() + retry.backoff.next()
+        retry.due = self.clock() + retry.backoff.next()
         return True

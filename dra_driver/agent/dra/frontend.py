@@ -15,13 +15,12 @@ from dra_driver.agent.lifecycle.mode_handover import claimed_cards, dra_cards
 from dra_driver.agent.lifecycle.serving_mode import ServingMode
 from dra_driver.agent.metrics import AgentMetrics
 from dra_driver.agent.settings import AgentSettings
+from dra_driver.agent.slices.added_taints import FailingTaints, HeldTaints
 from dra_driver.agent.slices.allocator_handover import AllocatorHandover, LeaseName
 from dra_driver.agent.slices.desired_devices import DesiredDevices
 from dra_driver.agent.slices.device_layout import Devices
-from dra_driver.agent.slices.failing_taints import FailingTaints
-from dra_driver.agent.slices.held_taints import HeldTaints
 from dra_driver.agent.slices.publish_lock import PublishLock
-from dra_driver.agent.slices.publisher import Publisher
+from dra_driver.agent.slices.publisher import SlicePublisher
 from dra_driver.agent.slices.slice_totals import config_in_use
 from dra_driver.kubelet_api.device_plugin.folders import Folders
 from dra_driver.kubelet_api.dra.plugin import KubeletPlugin
@@ -74,11 +73,13 @@ class DraFrontend:
         self._published = published
         self._deleted_claims = DeletedClaimDetector(
             context.api,
-            PodResources(Folders.of(settings.kubelet_root).pod_resources, _KUBELET_PATIENCE),
+            PodResources(
+                Folders.of(settings.kubelet_root).pod_resources, _KUBELET_PATIENCE
+            ).containers,
             ledger,
             on_change=context.on_change,
         )
-        self._publisher = Publisher(
+        self._publisher = SlicePublisher(
             context.api,
             settings.node_name,
             devices=HeldTaints(

@@ -9,10 +9,12 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Final
 
 from dra_driver.agent.sources import LedgerSource
-from dra_driver.kubelet_api.dra.handler import ClaimHandler, Prepared
+from dra_driver.kubelet_api.dra.handler import ClaimHandler
 from dra_driver.model.claims.claim import ClaimRef
+from dra_driver.model.claims.claim_device import Prepared
 from dra_driver.model.errors import DeviceHeld, GcuError
-from dra_driver.node.claim_reader import Clock, Pause
+from dra_driver.node.claim_reader import Pause
+from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
 

@@ -14,8 +14,11 @@ from dra_driver.agent.dra.frontend import DraFrontend
 from dra_driver.agent.events import MODE_CHOSEN, EventReporter
 from dra_driver.agent.lifecycle.mode_handover import has_claims, has_container_allocations
 from dra_driver.agent.lifecycle.node_checks import NodeChecks
-from dra_driver.agent.lifecycle.serving_mode import ServingMode, ServingModeSelector
-from dra_driver.agent.lifecycle.serving_mode_watcher import ServingModeWatcher
+from dra_driver.agent.lifecycle.serving_mode import (
+    ServingMode,
+    ServingModeSelector,
+    ServingModeWatcher,
+)
 from dra_driver.agent.lifecycle.startup import Step
 from dra_driver.agent.metrics import NodeCollector
 from dra_driver.agent.reconcile_loop import ReconcileLoop

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.claims.owner import ContainerAllocation
@@ -66,4 +65,4 @@ def has_container_allocations(ledger: Ledger) -> bool:
 
 
 def _changing(card: Card, text: str) -> Card:
-    return replace(card, problems=(*card.problems, Problem(TAINT_CHANGING, "", text)))
+    return card.with_problem(Problem(TAINT_CHANGING, "", text))

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from dra_driver.agent.events import RUNTIME_CHECKED, RUNTIME_UNSUITABLE, EventReporter
 from dra_driver.agent.lifecycle.serving_mode import ServingMode, ServingState
@@ -22,21 +22,16 @@ logger = logging.getLogger(__name__)
 _UPGRADE: Final = "upgrade it to containerd 2, or CRI-O 1.23 or newer"
 
 
-class KubeletCpus(Protocol):
-    """`dra_driver.kubelet_api.pod_resources.PodResources`."""
-
-    def has_exclusive_cpus(self) -> bool: ...
-
-
 @dataclass(frozen=True, slots=True)
 class NodeChecks:
     """What it finds is an event about the Node, and keeps the agent from nothing: another program
-    may know better. `injection_method` is the device plugin's."""
+    may know better. `injection_method` is the device plugin's; `has_exclusive_cpus` asks
+    the kubelet, and raises KubeletError."""
 
     api: Api
     node_name: str
     _: KW_ONLY
-    kubelet: KubeletCpus
+    has_exclusive_cpus: Callable[[], bool]
     serving: ServingState
     injection: Injection
     injection_method: ChooseInjection
@@ -82,7 +77,7 @@ class NodeChecks:
         # The device plugin names the device nodes to the kubelet, so an update keeps them.
         if not by_claims or self.injection is not Injection.RUNTIME:
             return
-        if self.kubelet.has_exclusive_cpus():
+        if self.has_exclusive_cpus():
             yield (
                 "the kubelet's CPU manager has the policy static, and injection is runtime: when "
                 "the kubelet moves a running container to other CPUs, the container loses the "

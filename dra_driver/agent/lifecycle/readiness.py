@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import dataclass
 
 from dra_driver.agent.events import NOT_SERVING, SERVING, EventReporter
 from dra_driver.telemetry.probes import Check
@@ -16,6 +17,7 @@ _CHECK_EVERY = 2.0
 _PATIENCE = 15.0
 
 
+@dataclass(eq=False)
 class ReadinessReporter(Background):
     """Asks `ready`, as the readiness probe does, every two seconds in its own thread.
 
@@ -23,34 +25,30 @@ class ReadinessReporter(Background):
     has only just started.
     """
 
-    def __init__(
-        self,
-        ready: Check,
-        event_reporter: EventReporter,
-        clock: Clock = time.monotonic,
-    ) -> None:
+    ready: Check
+    event_reporter: EventReporter
+    clock: Clock = time.monotonic
+
+    def __post_init__(self) -> None:
         super().__init__("readiness")
-        self._ready = ready
-        self._event_reporter = event_reporter
-        self._clock = clock
         self._since: float | None = None
         self._reported: str | None = None
 
     def run_once(self) -> None:
         """Check once. Reports each problem once, and the end of all problems."""
-        problem = self._ready()
+        problem = self.ready()
         if problem is None:
             if self._reported is not None:
                 logger.info("GCUs are served again")
-                self._event_reporter.normal(SERVING, "GCUs of this node are served again")
+                self.event_reporter.normal(SERVING, "GCUs of this node are served again")
             self._since = self._reported = None
             return
-        now = self._clock()
+        now = self.clock()
         if self._since is None:
             self._since = now
         if now - self._since >= _PATIENCE and problem != self._reported:
             logger.warning("GCUs are not served: %s", problem)
-            self._event_reporter.warning(NOT_SERVING, problem)
+            self.event_reporter.warning(NOT_SERVING, problem)
             self._reported = problem
 
     def run(self) -> None:

@@ -1,7 +1,10 @@
-"""Whether a node serves its cards by DRA or by the device plugin."""
+"""Whether a node serves its cards by DRA or by the device plugin, and notice of a change."""
 
 from __future__ import annotations
 
+import logging
+import random
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Final, Literal
 
@@ -10,7 +13,10 @@ import msgspec
 from dra_driver.kube.api import Api, ServerVersion
 from dra_driver.kube.preflight import OLDEST, missing_dra
 from dra_driver.kube.resources import NODES
-from dra_driver.model.errors import InvalidValue
+from dra_driver.model.errors import GcuError, InvalidValue
+from dra_driver.util.background import Background, Wait
+
+logger = logging.getLogger(__name__)
 
 ModeSetting = Literal["auto", "dra", "device-plugin"]
 
@@ -108,3 +114,56 @@ def kubelet_version(api: Api, node_name: str) -> ServerVersion:
 
 def _text(version: tuple[int, int]) -> str:
     return ".".join(map(str, version))
+
+
+# Seconds between two checks, or up to twice as long: the agents of all nodes may have started
+# together, and must not ask together.
+_CHECK_EVERY = 300.0
+
+
+Choose = Callable[[], ServingDecision]
+"""`ServingModeSelector.choose`."""
+
+
+OnDecision = Callable[[ServingDecision], None]
+"""Called once, with the first decision for another mode."""
+
+
+class ServingModeWatcher(Background):
+    """Calls `choose` every five minutes in its own thread, until it decides for another mode."""
+
+    def __init__(
+        self,
+        choose: Choose,
+        on_decision: OnDecision,
+        *,
+        wait: Wait | None = None,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        """`draw` gives numbers in [0, 1)."""
+        super().__init__("serving-mode", wait=wait)
+        self._choose = choose
+        self._on_decision = on_decision
+        self._draw = draw
+        self._present: ServingDecision | None = None
+
+    def follow(self, present: ServingDecision) -> None:
+        """Start, with the decision that holds now."""
+        self._present = present
+        self.start()
+
+    def is_alive(self) -> bool:
+        """Whether the thread runs, or has ended because it found another mode."""
+        return super().is_alive() or self._present is None
+
+    def run(self) -> None:
+        while not self._wait(_CHECK_EVERY * (1.0 + self._draw())):
+            try:
+                decision = self._choose()
+            except GcuError as error:
+                logger.info("whether the cluster serves DRA is not known now: %s", error)
+                continue
+            if self._present is not None and decision.mode is not self._present.mode:
+                self._present = None
+                self._on_decision(decision)
+                return

@@ -34,7 +34,6 @@ class Startup(Background):
         backoff: Backoff | None = None,
         wait: Wait | None = None,
     ) -> None:
-        """`wait(seconds)` sleeps, and returns True when the start was stopped."""
         super().__init__("startup", wait=wait)
         self._steps = steps
         self._backoff = backoff or Backoff()

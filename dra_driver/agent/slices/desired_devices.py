@@ -72,7 +72,7 @@ class DesiredDevices:
             if address not in published:
                 config = self.in_use(address, rule)
             if config != rule:
-                shown = replace(shown, problems=(*shown.problems, _CHANGING))
+                shown = shown.with_problem(_CHANGING)
             found[address] = card_devices(shown, config, self.tables.table(card), allocator)
         return found
 

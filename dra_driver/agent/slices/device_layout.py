@@ -79,14 +79,14 @@ def with_layouts_in_use(
         if card not in wanted:
             value = "efsmi" if card in unread else "lost"
             unhealthy = taint(TAINT_UNHEALTHY, value, evicts=value in evict)
-            result[card] = [_tainted(each, unhealthy) for each in old]
+            result[card] = [tainted(each, unhealthy) for each in old]
         elif _changes(old, wanted[card]):
             changing = taint(TAINT_CHANGING, "")
             taints = {each["name"]: each["taints"] for each in wanted[card]}
             # A device that is to disappear gets the taints of the others.
             common = next(iter(taints.values()), None)
             result[card] = [
-                _tainted(_with_taints(each, taints.get(each["name"], common)), changing)
+                tainted(_with_taints(each, taints.get(each["name"], common)), changing)
                 for each in old
             ]
     devices = [each for devices in result.values() for each in devices]
@@ -97,7 +97,7 @@ def as_published(published: Devices, problem: Problem) -> dict[PciAddress, Devic
     """The published devices of each card, with the taint of that problem added."""
     new = taint(problem.taint, problem.value, evicts=problem.evicts)
     return {
-        card: [_tainted(each, new) for each in devices]
+        card: [tainted(each, new) for each in devices]
         for card, devices in _by_card(published).items()
     }
 
@@ -174,7 +174,7 @@ def _counted(device: Object) -> tuple[Any, ...]:
     )
 
 
-def _tainted(device: Object, taint: Object) -> Object:
+def tainted(device: Object, taint: Object) -> Object:
     """The device with that taint instead of others with its key; the server sets new times."""
     others = [
         {name: content for name, content in each.items() if name != "timeAdded"}

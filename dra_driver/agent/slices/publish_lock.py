@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from dra_driver.node.checkpoint.logfile import is_at
-from dra_driver.util.filelock import lock_error, open_lock
+from dra_driver.util.files import lock_error, open_lock
 
 logger = logging.getLogger(__name__)
 

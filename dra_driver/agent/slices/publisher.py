@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Collection
-from typing import Protocol
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 
 from dra_driver.agent.slices.device_layout import Devices, with_layouts_in_use
 from dra_driver.agent.slices.publish_lock import PublishLock
@@ -13,17 +12,18 @@ from dra_driver.agent.slices.slice_cache import SliceCache
 from dra_driver.agent.slices.slice_diff import SliceDiff, diff_slices
 from dra_driver.agent.slices.slice_watcher import SliceWatcher
 from dra_driver.agent.slices.slice_writer import SliceWriter
-from dra_driver.agent.slices.slices import MAX_DEVICES, Object, SliceForm, devices_of
+from dra_driver.agent.slices.slices import MAX_DEVICES, SliceForm, devices_of
 from dra_driver.agent.sources import DesiredSource
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Conflict
 from dra_driver.kube.preflight import check_server, check_visible
 from dra_driver.kube.resources import NODES
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import GcuError
 from dra_driver.model.pci import PciAddress
 from dra_driver.telemetry.logs import new_call
 from dra_driver.telemetry.program import Deadline
-from dra_driver.util.background import Background, Wait
+from dra_driver.util.background import Wait, Woken
 from dra_driver.util.backoff import Backoff
 
 logger = logging.getLogger(__name__)
@@ -41,13 +41,12 @@ UnreadCards = Callable[[], Collection[PciAddress]]
 """`dra_driver.agent.cards.card_cache.CardCache.unread`."""
 
 
-class OnPublication(Protocol):
-    """Called after an attempt that was ``written``, met a ``conflict`` or ``failed``."""
-
-    def __call__(self, outcome: str, /) -> None: ...
+OnPublication = Callable[[str], None]
+"""Called after an attempt that was ``written``, met a ``conflict`` or ``failed``."""
 
 
-class Publisher(Background):
+@dataclass(eq=False)
+class SlicePublisher(Woken):
     """Publishes `devices`, again whenever they or the slices on the server have changed.
 
     While `devices` is None nothing is published: an empty pool would mean that the node has no
@@ -57,43 +56,30 @@ class Publisher(Background):
     and after writing the same devices twice, it backs off, so that the server sees few writes if
     another program keeps changing the slices. Of two agents that run side by side one publishes
     (`publish_lock`). The other one is ready too, because an update waits for its readiness.
+
+    Without a `publish_lock` there is no other agent. The publisher fills `published`.
     """
 
-    def __init__(
-        self,
-        api: Api,
-        node_name: str,
-        *,
-        devices: DesiredSource,
-        held: CardsInUse,
-        form: SliceForm = SliceForm.VISIBLE,
-        evict: Collection[str] = (),
-        unread: UnreadCards = frozenset,
-        publish_lock: PublishLock | None = None,
-        published: SliceCache | None = None,
-        on_publication: OnPublication = lambda _outcome: None,
-        backoff: Backoff | None = None,
-        wait: Wait | None = None,
-    ) -> None:
-        """Without a `publish_lock` there is no other agent. The publisher fills `published`.
-        `wait(seconds)` sleeps, and returns True when the publisher was stopped."""
-        super().__init__("publisher", wait=wait, interrupt=self.wake)
-        self._api = api
-        self._node_name = node_name
-        self._devices = devices
-        self._held = held
-        self._evict = evict
-        self._unread = unread
-        self._publish_lock = publish_lock
-        self._on_publication = on_publication
+    api: Api
+    node_name: str
+    _: KW_ONLY
+    devices: DesiredSource
+    held: CardsInUse
+    form: SliceForm = SliceForm.VISIBLE
+    evict: Collection[str] = ()
+    unread: UnreadCards = frozenset
+    publish_lock: PublishLock | None = None
+    published: SliceCache = field(default_factory=SliceCache)
+    on_publication: OnPublication = lambda _outcome: None
+    backoff: Backoff = field(default_factory=lambda: Backoff(first=1.0, longest=60.0))
+    wait: InitVar[Wait | None] = None
+
+    def __post_init__(self, wait: Wait | None) -> None:
+        super().__init__("publisher", wait=wait)
         self._stands_by = False
-        self._backoff = backoff or Backoff(first=1.0, longest=60.0)
-        self._woken = threading.Event()
-        self.published = published or SliceCache()
         self.published.on_change.subscribe(self.wake)
-        self._writer = SliceWriter(api, self.published)
-        self._form = form
-        self._watcher = SliceWatcher(api, node_name, form, self.published)
+        self._writer = SliceWriter(self.api, self.published)
+        self._watcher = SliceWatcher(self.api, self.node_name, self.form, self.published)
         self._other_form_read = False
         self._server_checked = False
         self._node: Object | None = None
@@ -114,7 +100,7 @@ class Publisher(Background):
 
     def start(self) -> None:
         """Watch the slices and publish, each in its own thread."""
-        self._woken.set()
+        self.wake()
         self._watcher.start()
         super().start()
 
@@ -123,15 +109,11 @@ class Publisher(Background):
         deadline = Deadline(timeout)
         super().stop(deadline.left())
         self._watcher.stop(deadline.left())
-        if self._publish_lock is not None and not super().is_alive():
-            self._publish_lock.release()
+        if self.publish_lock is not None and not super().is_alive():
+            self.publish_lock.release()
 
     def is_alive(self) -> bool:
         return super().is_alive() and self._watcher.is_alive()
-
-    def wake(self) -> None:
-        """Compare now."""
-        self._woken.set()
 
     def run(self) -> None:
         while True:
@@ -142,11 +124,11 @@ class Publisher(Background):
             with new_call("publish"):
                 done = self._attempt()
             if done:
-                self._backoff.reset()
+                self.backoff.reset()
                 continue
-            if self._wait(self._backoff.next()):
+            if self._wait(self.backoff.next()):
                 return
-            self._woken.set()
+            self.wake()
 
     def publish(self) -> SliceDiff | None:
         """Compare once, and write the difference; None while hardware or slices are unknown.
@@ -158,23 +140,23 @@ class Publisher(Background):
         if self.published.slices is not None and not self._other_form_read:
             self.published.unwatched = tuple(self._watcher.unwatched())
             self._other_form_read = True
-        devices, current = self._devices(), self.published.all_slices
+        devices, current = self.devices(), self.published.all_slices
         if devices is None or current is None:
             return None
         wanted = with_layouts_in_use(
             devices,
             devices_of(current),
-            self._held(),
-            evict=self._evict,
-            unread=self._unread(),
+            self.held(),
+            evict=self.evict,
+            unread=self.unread(),
         )
         if not self._watcher.watch(-(-len(wanted) // MAX_DEVICES)):
             return None  # the new watches wake the publisher
-        if self._node is None or diff_slices(self._node, wanted, current, self._form):
+        if self._node is None or diff_slices(self._node, wanted, current, self.form):
             # Read again before each write: slices are deleted with their Node, and a new Node
             # of that name has another UID.
-            self._node = self._api.get(NODES, self._node_name)
-        changes = diff_slices(self._node, wanted, current, self._form)
+            self._node = self.api.get(NODES, self.node_name)
+        changes = diff_slices(self._node, wanted, current, self.form)
         self._writer.apply(changes)
         self.published.unwatched = ()
         return changes
@@ -182,9 +164,9 @@ class Publisher(Background):
     def _check_server(self) -> None:
         if self._server_checked:
             return
-        version = self._api.server_version()
+        version = self.api.server_version()
         check_server(version)
-        if self._form is SliceForm.VISIBLE:
+        if self.form is SliceForm.VISIBLE:
             check_visible(version)
         self._server_checked = True
 
@@ -194,13 +176,13 @@ class Publisher(Background):
             changes = self.publish() if self._acquire_publish_lock() else None
         except Conflict as error:
             logger.info("the slices changed meanwhile, comparing again: %s", error)
-            self._on_publication("conflict")
+            self.on_publication("conflict")
             return False
         except GcuError as error:
             if self._failure != str(error):
                 logger.warning("cannot publish: %s", error)
             self._failure = str(error)
-            self._on_publication("failed")
+            self.on_publication("failed")
             return False
         self._failure = None
         if changes is None:
@@ -208,14 +190,14 @@ class Publisher(Background):
         self._published_once = True
         if not changes:
             return True
-        self._on_publication("written")
+        self.on_publication("written")
         _log(changes)
         devices = devices_of(changes.desired)
         again, self._written = self._written == devices, devices
         return not again
 
     def _acquire_publish_lock(self) -> bool:
-        acquired = self._publish_lock is None or self._publish_lock.try_acquire()
+        acquired = self.publish_lock is None or self.publish_lock.try_acquire()
         if not acquired:
             self._other_form_read = False  # the other agent may write slices of that form
         if acquired == self._stands_by:

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from dra_driver.agent.slices.slices import Object, SliceForm, desired_slices, is_hidden
+from dra_driver.agent.slices.slices import SliceForm, desired_slices, is_hidden
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import LABEL_MODEL, pool_name
 
 _TIME = "timeAdded"

@@ -7,10 +7,11 @@ from typing import Final
 
 from dra_driver.agent.slices.slice_cache import SliceCache
 from dra_driver.agent.slices.slice_diff import SliceDiff
-from dra_driver.agent.slices.slices import Object, dropped_fields
+from dra_driver.agent.slices.slices import dropped_fields
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import AlreadyExists, Conflict, NotFound
 from dra_driver.kube.resources import RESOURCE_SLICES
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import GcuError
 
 # The feature gate that a server needs to store the field (KEP-4815, KEP-5055, KEP-5075).

@@ -6,20 +6,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.device import counter_sets
 from dra_driver.model.devices.hidden_device import hidden_name, hide, reveal
-from dra_driver.model.names import ATTR_MODEL, DRIVER, LABEL_MODEL, VALID_LABEL, pool_name
+from dra_driver.model.names import (
+    ATTR_MODEL,
+    DRIVER,
+    LABEL_MODEL,
+    LONGEST_NAME,
+    VALID_LABEL,
+    fitting,
+    pool_name,
+)
 
 API_VERSION = "resource.k8s.io/v1"
 # resource.k8s.io/v1, ResourceSliceSpec.devices: 64 if any device has taints or consumes counters.
 MAX_DEVICES = 64
 _MAX_COUNTER_SETS = 8  # ResourceSliceMaxCounterSets
-_MAX_NAME = 253
 
 _NO_NODE: Final[Mapping[str, Any]] = {"nodeSelectorTerms": [{}]}
 """A NodeSelector (core/v1) whose one term is empty: valid, and it matches no node."""
-
-Object = dict[str, Any]
 
 
 class SliceForm(StrEnum):
@@ -108,9 +114,7 @@ def slice_name(node: Mapping[str, Any], index: int) -> str:
     start of the node's UID. The policy agent-slices.gcu.enflame.com admits these names up to 015:
     it reads name and UID from the agent's token, and cannot compute a hash."""
     name, suffix = str(node["metadata"]["name"]), f"-{DRIVER}-{index:03d}"
-    if len(name) + len(suffix) > _MAX_NAME:
-        start = name[: _MAX_NAME - len(suffix) - 9].rstrip(".-")
-        name = f"{start}-{node['metadata']['uid'][:8]}"
+    name = fitting(name, LONGEST_NAME - len(suffix), node["metadata"]["uid"][:8])
     return f"{name}{suffix}"
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Final, Protocol
 
 from dra_driver.hardware.breaker import HungCardBreaker
@@ -56,6 +57,7 @@ class Tool(Protocol):
     def run(self, *arguments: str, inherit: Sequence[int] = ()) -> str: ...
 
 
+@dataclass(eq=False)
 class Drs:
     """Every method may raise DrsError or another HardwareError.
 
@@ -65,17 +67,13 @@ class Drs:
     for all cards, which would show it, hangs when one of them does.
     """
 
-    def __init__(
-        self,
-        tool: Tool,
-        locks: DrsLocks,
-        *,
-        indexes: Callable[[PciAddress], int | None] = lambda _: None,
-        breaker: HungCardBreaker,
-    ) -> None:
-        self._tool = tool
-        self._locks = locks
-        self._breaker = breaker
+    tool: Tool
+    locks: DrsLocks
+    _: KW_ONLY
+    indexes: InitVar[Callable[[PciAddress], int | None]] = lambda _: None
+    breaker: HungCardBreaker
+
+    def __post_init__(self, indexes: Callable[[PciAddress], int | None]) -> None:
         self._probable = indexes
         self._indexes: dict[PciAddress, int] = {}
         # Whether ``-L`` of this tool shows instances: known once it has shown one.
@@ -259,21 +257,21 @@ class Drs:
 
     def _read(self, address: PciAddress, *arguments: str) -> str:
         index = self._index(address)
-        with self._breaker.read(address):
+        with self.breaker.read(address):
             return self._run(address, index, *arguments)
 
     def _change(self, address: PciAddress, *arguments: str) -> None:
         index = self._index(address)
-        with self._breaker.change(address):
+        with self.breaker.change(address):
             self._run(address, index, "--drs", *arguments)
 
     def _run(self, address: PciAddress, index: int, *arguments: str) -> str:
-        with self._locks.alone(address) as lock:
-            return self._tool.run("-i", str(index), *arguments, inherit=(lock,))
+        with self.locks.alone(address) as lock:
+            return self.tool.run("-i", str(index), *arguments, inherit=(lock,))
 
     def _read_all(self, *arguments: str) -> str:
-        with self._breaker.read(None):
-            return self._tool.run(*arguments)
+        with self.breaker.read(None):
+            return self.tool.run(*arguments)
 
     def _index(self, address: PciAddress) -> int:
         if address not in self._indexes:

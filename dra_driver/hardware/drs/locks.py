@@ -19,7 +19,8 @@ from typing import Final
 from dra_driver.hardware.drs.errors import CardBusy
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.pci import PciAddress
-from dra_driver.util.filelock import open_lock
+from dra_driver.util.files import open_lock
+from dra_driver.util.hooks import Clock
 
 _INTERVAL: Final = 0.02  # seconds between two attempts
 
@@ -31,7 +32,7 @@ class DrsLocks:
     directory: Path
     _: KW_ONLY
     patience: float
-    clock: Callable[[], float] = time.monotonic
+    clock: Clock = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
     @contextmanager

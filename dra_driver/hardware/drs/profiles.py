@@ -9,7 +9,6 @@ anything is made on it (`dra_driver.node.modes.drs`).
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +20,7 @@ from dra_driver.model.card import Card
 from dra_driver.model.effects import NO_FAULTS, Effects, Point
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.profile import Profile, ProfileTable
+from dra_driver.util.files import write_synced
 
 logger = logging.getLogger(__name__)
 
@@ -128,12 +128,7 @@ class ProfileTables:
         new = self._path.with_name("profiles.json.new")
         with self._effects(Point.PROFILES_WRITE):
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with os.fdopen(
-                os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb"
-            ) as file:
-                file.write(_format(tables))
-                file.flush()
-                os.fsync(file.fileno())
+            write_synced(new, _format(tables))
         with self._effects(Point.PROFILES_RENAME):
             new.replace(self._path)
 

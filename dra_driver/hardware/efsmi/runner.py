@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, InitVar, dataclass
 from pathlib import Path
 from typing import Final
 
@@ -36,18 +37,14 @@ _COMMANDS: Final = {"-L": "list", "-q": "query", "on": "drs-on", "off": "drs-off
 
 
 class EfsmiFailed(HardwareError):
-    """``efsmi`` reported failure, or was killed as it printed without end; ``exit_code`` is below
-    0 after a signal."""
-
-    def __init__(self, what: str, exit_code: int, *, remedy: str = "") -> None:
-        super().__init__(what, remedy=remedy)
-        self.exit_code = exit_code
+    """``efsmi`` reported failure, or was killed as it printed without end."""
 
 
 class EfsmiHung(HardwareError):
     """``efsmi`` did not end within its limit; what it changed is unknown."""
 
 
+@dataclass(eq=False)
 class Efsmi:
     """Runs the tool at `path` and gives back what it printed.
 
@@ -62,20 +59,15 @@ class Efsmi:
     LD_LIBRARY_PATH; without one, as the system does.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        timeout: float,
-        effects: Effects,
-        library: Path | None = None,
-        measured: Measured = lambda _command, _outcome, _seconds: None,
-    ) -> None:
-        self._path = path
-        self.timeout = timeout
-        self._effects = effects
+    path: Path
+    _: KW_ONLY
+    timeout: float
+    effects: Effects
+    library: InitVar[Path | None] = None
+    measured: Measured = lambda _command, _outcome, _seconds: None
+
+    def __post_init__(self, library: Path | None) -> None:
         self._library = LibraryFolder(library) if library is not None else None
-        self._measured = measured
         self._stuck: dict[tuple[str, ...], subprocess.Popen[bytes]] = {}
 
     def list_cards(self, index: int | None = None) -> str:
@@ -111,20 +103,19 @@ class Efsmi:
             outcome = "hung"
             raise
         finally:
-            self._measured(_command(arguments), outcome, time.monotonic() - begun)
+            self.measured(_command(arguments), outcome, time.monotonic() - begun)
         return output
 
     def _run(self, arguments: tuple[str, ...], inherit: Sequence[int]) -> str:
-        argv = [str(self._path), *arguments]
+        argv = [str(self.path), *arguments]
         call = " ".join(["efsmi", *arguments])
         self._check_not_stuck(arguments, call)
         try:
-            with self._effects(Point.EFSMI_CALL):
+            with self.effects(Point.EFSMI_CALL):
                 done = self._execute(argv, arguments, inherit)
         except TooMuchOutput as error:
             raise EfsmiFailed(
                 f"`{call}` printed more than {_OUTPUT_LIMIT >> 20} MiB and was killed",
-                -signal.SIGKILL,
                 remedy="run it on the node to see what it prints; reinstall the vendor's driver, "
                 "or set the chart's efsmi.path if it is not the vendor's tool",
             ) from error
@@ -138,7 +129,7 @@ class Efsmi:
             ) from error
         except OSError as error:
             raise HardwareError(
-                f"{self._path} cannot be run: {error.strerror or error}",
+                f"{self.path} cannot be run: {error.strerror or error}",
                 remedy="set the chart's efsmi.path, or efsmi.runtimeClassName where the vendor's "
                 "runtime provides it",
             ) from error
@@ -148,7 +139,7 @@ class Efsmi:
             end = f"ended with {done.returncode}"
             if done.returncode < 0:
                 end = f"was killed by signal {-done.returncode}"
-            raise EfsmiFailed(f"`{call}` {end}: {said or 'no output'}", done.returncode)
+            raise EfsmiFailed(f"`{call}` {end}: {said or 'no output'}")
         logger.debug("%s printed %d bytes", call, len(done.stdout))
         return output
 

@@ -9,8 +9,7 @@ from typing import Final
 
 import msgspec
 
-from dra_driver.kubelet_api.errors import SocketError
-from dra_driver.kubelet_api.sockets import PATH_LIMIT
+from dra_driver.kubelet_api.sockets import PATH_LIMIT, too_long
 from dra_driver.model.names import DRIVER
 
 
@@ -40,11 +39,7 @@ class Folders(msgspec.Struct, frozen=True):
         part = f"-{hashlib.sha256(pod_uid.encode()).hexdigest()[:16]}" if pod_uid else ""
         path = self.plugins / f"{DRIVER}-{kind}{part}.sock"
         if len(bytes(path)) > PATH_LIMIT:
-            raise SocketError(
-                f"the socket path {path} has {len(bytes(path))} bytes, and Linux allows "
-                f"{PATH_LIMIT}",
-                remedy="give the kubelet a shorter root directory, or a short link to it",
-            )
+            raise too_long(path)
         return path
 
 

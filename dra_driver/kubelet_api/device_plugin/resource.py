@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, InitVar, dataclass
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +22,7 @@ from dra_driver.kubelet_api.device_plugin.service import (
     DevicePluginServicer,
 )
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
-from dra_driver.kubelet_api.rpc import Stub
+from dra_driver.kubelet_api.rpc import connected, reason
 from dra_driver.kubelet_api.server import UnixServer
 from dra_driver.model.effects import NO_FAULTS, Effects, Point
 from dra_driver.util.hooks import Clock
@@ -33,47 +34,41 @@ _PATIENCE: Final = 5.0
 # Seconds after which the list is sent again: the end of a device's pause, or of a journal that
 # cannot be read, triggers nothing.
 _RESEND: Final = 60.0
-# A new connection each time: an old one leads to the kubelet before its restart.
-_OPTIONS: Final = (("grpc.use_local_subchannel_pool", 1),)
 
 
+@dataclass(eq=False)
 class ResourceServer:
     """Serves `handler` on `socket` as `resource`, to the kubelet that listens on `kubelet`.
 
     `check_socket` must be called about once a second, by one thread.
+
+    `threads` calls are handled at a time, even while all streams are open.
     """
 
-    def __init__(
-        self,
-        resource: str,
-        handler: DeviceHandler,
-        *,
-        socket: Path,
-        kubelet: Path,
-        threads: int = 64,
-        effects: Effects = NO_FAULTS,
-        clock: Clock = time.monotonic,
-    ) -> None:
-        """`threads` calls are handled at a time, even while all streams are open."""
-        self.resource = resource
-        self._socket = socket
-        self._kubelet = kubelet
-        self._effects = effects
-        self._clock = clock
+    resource: str
+    handler: InitVar[DeviceHandler]
+    _: KW_ONLY
+    socket: Path
+    kubelet: Path
+    threads: InitVar[int] = 64
+    effects: Effects = NO_FAULTS
+    clock: Clock = time.monotonic
+
+    def __post_init__(self, handler: DeviceHandler, threads: int) -> None:
         self._broadcaster: Broadcaster[Sequence[ListedDevice]] = Broadcaster(
-            handler.devices, what=f"the devices of {resource}"
+            handler.devices, what=f"the devices of {self.resource}"
         )
-        servicer = DevicePluginServicer(handler, self._broadcaster, effects)
+        servicer = DevicePluginServicer(handler, self._broadcaster, self.effects)
         self._server = UnixServer(
-            socket, {SERVICE: servicer}, threads=threads + STREAMS, effects=effects
+            self.socket, {SERVICE: servicer}, threads=threads + STREAMS, effects=self.effects
         )
         self._known: tuple[int, int] | None = None
         self._registered_at = float("-inf")
         self._opened_before = 0  # streams, when it was last registered
-        self._sent_at = clock()
+        self._sent_at = self.clock()
         self._socket_lock = threading.Lock()
         self._is_stopped = False
-        self.problem: str | None = f"{resource} is not registered with the kubelet yet"
+        self.problem: str | None = f"{self.resource} is not registered with the kubelet yet"
 
     @property
     def is_listened_to(self) -> bool:
@@ -98,7 +93,7 @@ class ResourceServer:
 
     def notify(self) -> None:
         """The devices have changed: send the list now."""
-        self._sent_at = self._clock()
+        self._sent_at = self.clock()
         self._broadcaster.wake()
 
     def check_socket(self) -> None:
@@ -111,20 +106,20 @@ class ResourceServer:
             # A socket that is made after `stop` would stay on the node.
             if self._is_stopped:
                 return
-            if not self._socket.exists():
-                logger.info("%s is gone, as after a restart of the kubelet", self._socket)
+            if not self.socket.exists():
+                logger.info("%s is gone, as after a restart of the kubelet", self.socket)
                 self._known = None
-                self.problem = f"{self._socket} is gone, and not served yet"
+                self.problem = f"{self.socket} is gone, and not served yet"
                 self._server.stop(grace=0)
                 self._server.start()
-        kubelet = socket_identity(self._kubelet)
+        kubelet = socket_identity(self.kubelet)
         if kubelet is None:
-            self._report(f"the kubelet does not serve {self._kubelet}")
+            self._report(f"the kubelet does not serve {self.kubelet}")
         elif self._is_unknown_to(kubelet):
             self._register(kubelet)
         elif self.is_listened_to:
             self.problem = None
-            if self._clock() - self._sent_at >= _RESEND:
+            if self.clock() - self._sent_at >= _RESEND:
                 self.notify()
 
     def _is_unknown_to(self, kubelet: tuple[int, int]) -> bool:
@@ -132,7 +127,7 @@ class ResourceServer:
         # (1.36.3, pkg/kubelet/cm/devicemanager/plugin/v1beta1/handler.go, `runClient`).
         unheard = not self.is_listened_to
         return self._known != kubelet or (
-            unheard and self._clock() - self._registered_at >= _PATIENCE
+            unheard and self.clock() - self._registered_at >= _PATIENCE
         )
 
     def _register(self, kubelet: tuple[int, int]) -> None:
@@ -141,30 +136,29 @@ class ResourceServer:
         is_deaf = self._known == kubelet and opened == self._opened_before
         request = api.RegisterRequest(
             version=API_VERSION,
-            endpoint=self._socket.name,
+            endpoint=self.socket.name,
             resource_name=self.resource,
             options=OPTIONS,
         )
         try:
             with (
-                self._effects(Point.PLUGIN_REGISTER),
-                grpc.insecure_channel(f"unix:{self._kubelet}", options=_OPTIONS) as channel,
+                self.effects(Point.PLUGIN_REGISTER),
+                connected(self.kubelet, REGISTRATION) as kubelet_stub,
             ):
-                Stub(channel, REGISTRATION).Register(request, timeout=_PATIENCE)
+                kubelet_stub.Register(request, timeout=_PATIENCE)
         except grpc.RpcError as error:
-            why = f"{error.code().name}, {error.details()}"
-            self._report(f"the kubelet did not take {self.resource}: {why}")
+            self._report(f"the kubelet did not take {self.resource}: {reason(error)}")
             return
         logger.info("the kubelet registered %s", self.resource)
         self.problem = None
         if is_deaf and not self.is_listened_to:
             self._report(
                 f"the kubelet registered {self.resource} and does not ask for its devices: see its "
-                f"log for {self._socket.name}"
+                f"log for {self.socket.name}"
             )
         self._known = kubelet
         self._opened_before = opened
-        self._registered_at = self._clock()
+        self._registered_at = self.clock()
 
     def _report(self, problem: str) -> None:
         if self.problem != problem:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, InitVar, dataclass
 from functools import partial
 from typing import Protocol, TypeVar
 
 import grpc
 
-from dra_driver.kubelet_api.dra.handler import ClaimHandler, Prepared
+from dra_driver.kubelet_api.dra.handler import ClaimHandler
 from dra_driver.model.claims.claim import ClaimRef
+from dra_driver.model.claims.claim_device import Prepared
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import GcuError, Refused, internal_error
 from dra_driver.telemetry.logs import new_call
@@ -34,6 +36,7 @@ class CallObserver(Protocol):
         """The call is about to be answered; `errors` has one error for each claim that failed."""
 
 
+@dataclass(eq=False)
 class ClaimService:
     """Lets `handler` prepare and unprepare claims, by the kubelet's contract. Thread-safe.
 
@@ -45,20 +48,15 @@ class ClaimService:
     runs all the same: those before it wait for a card or for the API server.
     """
 
-    def __init__(
-        self,
-        handler: ClaimHandler,
-        observer: CallObserver,
-        effects: Effects,
-        *,
-        at_a_time: int = 8,
-        patience: float = 0.5,
-    ) -> None:
-        self._handler = handler
-        self._observer = observer
-        self._effects = effects
+    handler: ClaimHandler
+    observer: CallObserver
+    effects: Effects
+    _: KW_ONLY
+    at_a_time: InitVar[int] = 8
+    patience: float = 0.5
+
+    def __post_init__(self, at_a_time: int) -> None:
         self._places = threading.BoundedSemaphore(at_a_time)
-        self._patience = patience
         self._running: dict[str, list[grpc.ServicerContext]] = {}
         self._running_lock = threading.Lock()
 
@@ -66,61 +64,51 @@ class ClaimService:
         self, refs: Sequence[ClaimRef], context: grpc.ServicerContext
     ) -> dict[str, Prepared | GcuError]:
         """The devices of each claim, or its error; by UID, one result for each of `refs`."""
-        results: dict[str, Prepared | GcuError] = {}
-        if not refs:  # `SelfCheck`
-            return results
-        with (
-            self._answering("prepare", refs, results, context, Point.REPLY_PREPARE),
-            self._admitted(refs, context),
-        ):
-            results |= self._handler.prepare(refs, is_cancelled=lambda: not context.is_active())
-        return results
+        prepare = partial(self.handler.prepare, refs, is_cancelled=lambda: not context.is_active())
+        return self._answered("prepare", refs, context, Point.REPLY_PREPARE, prepare)
 
     def unprepare(
         self, refs: Sequence[ClaimRef], context: grpc.ServicerContext
     ) -> dict[str, GcuError | None]:
         """None for each claim that is unprepared now, or its error; by UID."""
-        results: dict[str, GcuError | None] = {}
-        if not refs:  # `SelfCheck`
-            return results
-        with (
-            self._answering("unprepare", refs, results, context, Point.REPLY_UNPREPARE),
-            self._admitted(refs, context),
-        ):
-            results |= self._handler.unprepare(refs)
-        return results
+        unprepare = partial(self.handler.unprepare, refs)
+        return self._answered("unprepare", refs, context, Point.REPLY_UNPREPARE, unprepare)
 
-    @contextmanager
-    def _answering(
+    def _answered(
         self,
         operation: str,
         refs: Sequence[ClaimRef],
-        results: dict[str, R | GcuError],
         context: grpc.ServicerContext,
         reply: Point,
-    ) -> Iterator[None]:
-        """Around a call that fills `results`: afterwards it has one result for each of `refs`,
-        which are logged and counted. An error of the call becomes the result of all of them."""
+        call: Callable[[], Mapping[str, R | GcuError]],
+    ) -> dict[str, R | GcuError]:
+        """One result for each of `refs`, which are logged and counted. An error of the call becomes
+        the result of all of them."""
+        results: dict[str, R | GcuError] = {}
+        if not refs:  # `SelfCheck`
+            return results
         begun = time.perf_counter()
         with new_call(operation):
             # Not at level info: the result is logged, and a call that hangs is logged by the
             # time limits of the hardware.
             logger.debug("begun: %s", refs)
-            self._observer.on_begin(operation)
+            self.observer.on_begin(operation)
             try:
                 try:
-                    yield
+                    with self._admitted(refs, context):
+                        found = call()
                 except GcuError as error:
-                    results.update({ref.uid: error for ref in refs})
+                    found = {ref.uid: error for ref in refs}
                 except Exception as error:
                     logger.exception("the call failed")
-                    results.update({ref.uid: internal_error(error) for ref in refs})
-                _complete(results, refs)
+                    found = {ref.uid: internal_error(error) for ref in refs}
+                results = _completed(found, refs)
             finally:
                 errors = [each for each in results.values() if isinstance(each, GcuError)]
-                self._observer.on_end(operation, time.perf_counter() - begun, errors)
-            self._effects.before(reply)
-            context.add_callback(partial(self._effects.after, reply))
+                self.observer.on_end(operation, time.perf_counter() - begun, errors)
+            self.effects.before(reply)
+            context.add_callback(partial(self.effects.after, reply))
+        return results
 
     @contextmanager
     def _admitted(self, refs: Sequence[ClaimRef], context: grpc.ServicerContext) -> Iterator[None]:
@@ -134,7 +122,7 @@ class ClaimService:
         """
         self._begin(refs, context)
         try:
-            placed = self._places.acquire(timeout=self._patience)
+            placed = self._places.acquire(timeout=self.patience)
             try:
                 yield
             finally:
@@ -163,14 +151,15 @@ class ClaimService:
                     del self._running[ref.uid]
 
 
-def _complete(results: dict[str, R | GcuError], refs: Sequence[ClaimRef]) -> None:
-    """Log one result for each of `refs`, in their order, and drop all others."""
-    found = dict(results)
-    results.clear()
+def _completed(
+    found: Mapping[str, R | GcuError], refs: Sequence[ClaimRef]
+) -> dict[str, R | GcuError]:
+    """One result for each of `refs`, in their order, each of which is logged."""
+    results = {ref.uid: found.get(ref.uid, GcuError(f"claim {ref} got no result")) for ref in refs}
     for ref in refs:
-        result = found.get(ref.uid, GcuError(f"claim {ref} got no result"))
-        results[ref.uid] = result
+        result = results[ref.uid]
         if isinstance(result, GcuError):
             logger.error("claim %s (%s): %s", ref, ref.uid, result)
         else:
             logger.info("claim %s (%s): done", ref, ref.uid)
+    return results

@@ -6,10 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from dra_driver.model.claims.claim import ClaimRef
-from dra_driver.model.claims.claim_device import ClaimDevice
+from dra_driver.model.claims.claim_device import Prepared
 from dra_driver.model.errors import GcuError
-
-Prepared = tuple[ClaimDevice, ...]
 
 
 class ClaimHandler(Protocol):

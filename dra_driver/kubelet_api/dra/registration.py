@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import InitVar, dataclass
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +25,7 @@ PLUGIN_TYPE: Final = "DRAPlugin"
 SERVICE: Final = RpcService(api.DESCRIPTOR, "Registration")
 
 
+@dataclass(eq=False, kw_only=True)
 class Registration:
     """Answers the kubelet's plugin watcher, and stores its result.
 
@@ -31,22 +33,16 @@ class Registration:
     again after each of its restarts. They should come within `timeout` seconds.
     """
 
-    def __init__(
-        self,
-        *,
-        socket: Path,
-        endpoint: Path,
-        services: Sequence[str],
-        timeout: float = 30.0,
-        clock: Clock = time.monotonic,
-    ) -> None:
-        self._socket = socket
-        self._endpoint = endpoint
+    socket: Path
+    endpoint: Path
+    services: InitVar[Sequence[str]]
+    timeout: float = 30.0
+    clock: Clock = time.monotonic
+
+    def __post_init__(self, services: Sequence[str]) -> None:
         self._services = tuple(services)
-        self._timeout = timeout
-        self._clock = clock
         self._lock = threading.Lock()
-        self._waiting_since = clock()
+        self._waiting_since = self.clock()
         self._registered = False
         self._refusal: str | None = None
         self._logged = False
@@ -57,11 +53,11 @@ class Registration:
         context: grpc.ServicerContext,  # noqa: ARG002 (the API's signature)
     ) -> api.PluginInfo:
         """The driver's name, its services and their socket."""
-        logger.debug("the kubelet called GetInfo on %s", self._socket)
+        logger.debug("the kubelet called GetInfo on %s", self.socket)
         return api.PluginInfo(
             type=PLUGIN_TYPE,
             name=DRIVER,
-            endpoint=str(self._endpoint),
+            endpoint=str(self.endpoint),
             supported_versions=self._services,
         )
 
@@ -83,7 +79,7 @@ class Registration:
     def wait_from_now(self) -> None:
         """Start the timeout: the socket exists now."""
         with self._lock:
-            self._waiting_since = self._clock()
+            self._waiting_since = self.clock()
 
     def problem(self) -> str | None:
         """Why the kubelet will not call for claims; None once it has registered the driver."""
@@ -95,20 +91,20 @@ class Registration:
                     f"the kubelet refused to register {DRIVER}: {self._refusal}; "
                     f"this agent offers {', '.join(self._services)}"
                 )
-            waited = self._clock() - self._waiting_since
-        if waited < self._timeout:
+            waited = self.clock() - self._waiting_since
+        if waited < self.timeout:
             return "waiting for the kubelet to register the driver"
         return (
-            f"the kubelet has not called {self._socket} within {self._timeout:g} s; check that it "
+            f"the kubelet has not called {self.socket} within {self.timeout:g} s; check that it "
             "is running and that its --root-dir is the chart's kubeletRootDir, so that its "
-            f"plugins_registry is {self._socket.parent}"
+            f"plugins_registry is {self.socket.parent}"
         )
 
     def log_timeout(self) -> None:
         """Log once if the kubelet has not called within the timeout."""
         with self._lock:
             has_called = self._registered or self._refusal is not None
-            overdue = self._clock() - self._waiting_since >= self._timeout
+            overdue = self.clock() - self._waiting_since >= self.timeout
             log = overdue and not has_called and not self._logged
             self._logged = self._logged or log
         if log:

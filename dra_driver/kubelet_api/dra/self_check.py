@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
 
 import grpc
 
 from dra_driver.kubelet_api.dra import registration, service
 from dra_driver.kubelet_api.generated import dra_v1_pb2, pluginregistration_v1_pb2
-from dra_driver.kubelet_api.rpc import Stub
+from dra_driver.kubelet_api.rpc import RpcService, Stub, connected, reason
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.util.background import Background
-
-# A new connection each time: an old one outlives the socket's file, without which the kubelet
-# cannot connect.
-_OPTIONS: Final = (("grpc.use_local_subchannel_pool", 1),)
 
 
 class SelfCheck(Background):
@@ -38,27 +33,27 @@ class SelfCheck(Background):
     def check(self) -> None:
         """Make both calls, and put their error into `problem`, or None."""
         self.problem = self._call(
-            self._sockets.registration, self._check_registration
-        ) or self._call(self._sockets.service, self._check_service)
+            self._sockets.registration, registration.SERVICE, self._check_registration
+        ) or self._call(self._sockets.service, service.SERVICE, self._check_service)
 
-    def _call(self, path: Path, check: Callable[[grpc.Channel], str | None]) -> str | None:
+    def _call(
+        self, path: Path, called: RpcService, check: Callable[[Stub], str | None]
+    ) -> str | None:
         try:
-            with grpc.insecure_channel(f"unix:{path}", options=_OPTIONS) as channel:
-                return check(channel)
+            with connected(path, called) as agent:
+                return check(agent)
         except grpc.RpcError as error:
-            return f"the agent does not answer on {path}: {error.code().name}, {error.details()}"
+            return f"the agent does not answer on {path}: {reason(error)}"
 
-    def _check_registration(self, channel: grpc.Channel) -> str | None:
-        request = pluginregistration_v1_pb2.InfoRequest()
-        info = Stub(channel, registration.SERVICE).GetInfo(request, timeout=self._patience)
+    def _check_registration(self, agent: Stub) -> str | None:
+        info = agent.GetInfo(pluginregistration_v1_pb2.InfoRequest(), timeout=self._patience)
         if info.endpoint == str(self._sockets.service):
             return None
         path = self._sockets.registration
         return f"another program answers on {path}, and sends the kubelet to {info.endpoint}"
 
-    def _check_service(self, channel: grpc.Channel) -> None:
-        request = dra_v1_pb2.NodePrepareResourcesRequest()
-        Stub(channel, service.SERVICE).NodePrepareResources(request, timeout=self._patience)
+    def _check_service(self, agent: Stub) -> None:
+        agent.NodePrepareResources(dra_v1_pb2.NodePrepareResourcesRequest(), timeout=self._patience)
 
     def run(self) -> None:
         while not self._wait(self._interval):

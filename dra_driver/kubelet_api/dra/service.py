@@ -8,10 +8,10 @@ from typing import Final
 import grpc
 
 from dra_driver.kubelet_api.dra.claim_service import ClaimService
-from dra_driver.kubelet_api.dra.handler import Prepared
 from dra_driver.kubelet_api.generated import dra_v1_pb2 as api
 from dra_driver.kubelet_api.rpc import RpcService
 from dra_driver.model.claims.claim import ClaimRef
+from dra_driver.model.claims.claim_device import Prepared
 from dra_driver.model.errors import GcuError
 
 SERVICE: Final = RpcService(api.DESCRIPTOR, "DRAPlugin")

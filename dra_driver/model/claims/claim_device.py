@@ -19,3 +19,7 @@ class ClaimDevice(msgspec.Struct, frozen=True):
     device: str
     cdi_ids: tuple[str, ...]
     share_id: str | None = None
+
+
+Prepared = tuple[ClaimDevice, ...]
+"""What a prepared claim has."""

@@ -105,6 +105,5 @@ Owner = ClaimRef | ContainerAllocation | Orphan
 
 
 def grant_uid(devices: Iterable[PluginDevice]) -> str:
-    """The UID of the grant of these devices."""
     text = ",".join(str(device) for device in sorted(devices))
     return f"grant-{hashlib.sha256(text.encode()).hexdigest()[:24]}"

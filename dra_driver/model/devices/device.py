@@ -18,7 +18,6 @@ from dra_driver.model.version import semantic_version
 
 _NAME = re.compile(r"(whole|shared|drs|admin)-([0-9a-f]{4,8})-([0-9a-f]{2})-([0-9a-f]{2})-([0-7])")
 _ONE_CARD = {"card": {"value": "1"}}
-_STRING_ATTRIBUTE_BYTES = 64  # resource.k8s.io/v1, DeviceAttributeMaxValueLength
 
 
 def device_name(mode: Mode, address: PciAddress) -> str:
@@ -133,7 +132,7 @@ def taint(key: str, value: str, *, evicts: bool = False) -> dict[str, str]:
 
 def attribute_text(text: str) -> str:
     """The start of the text that a string attribute holds: 64 bytes."""
-    return text.encode()[:_STRING_ATTRIBUTE_BYTES].decode(errors="ignore")
+    return text.encode()[: names.ATTRIBUTE_BYTES].decode(errors="ignore")
 
 
 def counter_sets(devices: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -8,16 +8,14 @@ attributes there, and the other two follow from the device's type.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from dra_driver.model import names
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.device import attribute_text, taint
 from dra_driver.model.devices.device_shares import with_shares
 from dra_driver.model.errors import InvalidValue
-
-Object = dict[str, Any]
 
 _TAINTS: Final = {
     names.TAINT_UNHEALTHY: "unhealthy",
@@ -32,13 +30,9 @@ where the taint has no value. Effects are left out: servers that need hidden sli
 
 def hidden_name(node: str, index: int) -> str:
     """``<node>-gcu.enflame.com-hidden-000``: the agent watches hidden slices by these names,
-    because no field selector finds the slices of a node that they do not name. A node name too long
-    for that is cut, and a hash makes it unique."""
+    because no field selector finds the slices of a node that they do not name."""
     suffix = f"-{names.DRIVER}-hidden-{index:03d}"
-    if len(node) + len(suffix) > _LONGEST_NAME:
-        digest = hashlib.sha256(node.encode()).hexdigest()[:8]
-        node = f"{node[: _LONGEST_NAME - len(suffix) - 9].rstrip('.-')}-{digest}"
-    return f"{node}{suffix}"
+    return f"{names.fitting(node, names.LONGEST_NAME - len(suffix))}{suffix}"
 
 
 def hide(device: Mapping[str, Any]) -> Object:
@@ -88,7 +82,6 @@ def reveal_taints(entry: Mapping[str, Any]) -> Object:
 
 
 _DROPPED: Final = ("taints", "allowMultipleAllocations")
-_LONGEST_NAME: Final = 253  # of a Kubernetes object
 
 
 def _attribute(values: list[str]) -> Object:

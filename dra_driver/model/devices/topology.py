@@ -18,11 +18,12 @@ from itertools import combinations
 from operator import or_
 from typing import Final, NamedTuple
 
+from dra_driver.model.names import ATTRIBUTE_BYTES
+
 # A bus number has eight bits: no card has as many bridges above it.
 _SAME_ROOT: Final = 256
 _SAME_NUMA_NODE: Final = 512
 _APART: Final = 768
-_BRIDGES_BYTES: Final = 64  # resource.k8s.io/v1, DeviceAttributeMaxValueLength
 _MOST_ANSWERS: Final = 4096
 
 
@@ -49,9 +50,9 @@ def format_bridges(bridges: Iterable[str]) -> str:
     that would be longer, the last bridge but one, which is the nearest switch, stays with as many
     of the first ones as fit."""
     found = [_without_domain(each) for each in bridges]
-    if len("/".join(found)) > _BRIDGES_BYTES:
+    if len("/".join(found)) > ATTRIBUTE_BYTES:
         found.pop()
-    while len("/".join(found)) > _BRIDGES_BYTES:
+    while len("/".join(found)) > ATTRIBUTE_BYTES:
         found.pop(-2)
     return "/".join(found)
 

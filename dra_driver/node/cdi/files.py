@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 from dra_driver.model.card import Card
 from dra_driver.model.claims.owner import Owner
@@ -20,46 +21,40 @@ from dra_driver.node.ports import Hardware
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
 class CdiSpecs:
     """The CDI files of owners. Each method is called with the owner's lock held. Raises CdiError
     if the directory cannot be used."""
 
-    def __init__(
-        self,
-        hardware: Hardware,
-        cdi: CdiDirectory,
-        metadata: MetadataDirectory,
-        injection: Injection,
-    ) -> None:
-        self._hardware = hardware
-        self._cdi = cdi
-        self._metadata = metadata
-        self._injection = injection
+    hardware: Hardware
+    cdi: CdiDirectory
+    metadata: MetadataDirectory
+    injection: Injection
 
     def write(
         self, owner: Owner, devices: PreparedDevices, cards: Mapping[PciAddress, Card]
     ) -> None:
         """Write the owner's file, after the metadata that it mounts; `cards` has every card that a
         container sees."""
-        self._metadata.write(owner.uid, contents(owner, devices, cards))
-        self._cdi.write(owner.uid, self._rendered(owner, devices, cards))
+        self.metadata.write(owner.uid, contents(owner, devices, cards))
+        self.cdi.write(owner.uid, self._rendered(owner, devices, cards))
 
     def remove(self, uid: str) -> bool:
         """Remove the owner's file, then its metadata. Returns whether there was a file."""
-        is_removed = self._cdi.remove(uid)
-        self._metadata.remove(uid)
+        is_removed = self.cdi.remove(uid)
+        self.metadata.remove(uid)
         return is_removed
 
     def exists(self, uid: str) -> bool:
         """Whether the owner has a file, so that a container may run with it. After a reboot it has
         none: the directory is a tmpfs."""
-        return self._cdi.read(uid) is not None
+        return self.cdi.read(uid) is not None
 
     def refresh(self, held: PreparedClaim) -> bool:
         """Write a prepared owner's file if it is missing or outdated, for example after a minor
         changed. Returns whether it was. Raises HardwareError if the file is missing and its cards
         cannot be read."""
-        present = self._cdi.read(held.owner.uid)
+        present = self.cdi.read(held.owner.uid)
         try:
             cards = self.read_cards(visible_cards(held.devices), held.devices)
         except HardwareError:
@@ -74,25 +69,25 @@ class CdiSpecs:
         outdated = {
             request: content
             for request, content in metadata.items()
-            if self._metadata.read(uid, request) != content
+            if self.metadata.read(uid, request) != content
         }
         if wanted == present and not outdated:
             return False
-        self._metadata.write(uid, outdated)
-        self._cdi.write(uid, wanted)
+        self.metadata.write(uid, outdated)
+        self.cdi.write(uid, wanted)
         logger.info("%s: its CDI file was missing or outdated", held.owner.title)
         return True
 
     def _rendered(
         self, owner: Owner, devices: PreparedDevices, cards: Mapping[PciAddress, Card]
     ) -> bytes:
-        edits = mounts(owner, devices, self._metadata.path)
-        return render(owner, devices, cards, self._injection, edits)
+        edits = mounts(owner, devices, self.metadata.path)
+        return render(owner, devices, cards, self.injection, edits)
 
     def read_claim(self, uid: str) -> PreparedClaim | None:
         """The prepared claim as its file has it, with `records == ()`; the file proves that
         everything had been created. None where there is no file that can be read."""
-        content = self._cdi.read(uid)
+        content = self.cdi.read(uid)
         if content is None:
             return None
         try:
@@ -104,7 +99,7 @@ class CdiSpecs:
 
     def uids(self) -> frozenset[str]:
         """The UIDs of all owners with a file; needs no lock."""
-        return self._cdi.claims()[0]
+        return self.cdi.claims()[0]
 
     def read_cards(
         self, addresses: Collection[PciAddress], devices: PreparedDevices = ()
@@ -115,7 +110,7 @@ class CdiSpecs:
         cards: dict[PciAddress, Card] = {}
         for address in sorted(addresses):
             with attribute_to(names.get(address)):
-                cards[address] = _complete(self._hardware.card(address))
+                cards[address] = _complete(self.hardware.card(address))
         return cards
 
 

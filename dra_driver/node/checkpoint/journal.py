@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from dra_driver.model.effects import NO_FAULTS, Effects
 from dra_driver.model.errors import InvalidValue, JournalError
@@ -41,10 +41,8 @@ _INCOMPLETE: Final = "incomplete"
 Decision = Callable[[Ledger], Iterable[Record]]
 
 
-class OnDamaged(Protocol):
-    """Called with the new path of a damaged journal. Neither raises nor waits."""
-
-    def __call__(self, damaged: Path, /) -> None: ...
+OnDamaged = Callable[[Path], None]
+"""Called with the new path of a damaged journal. Neither raises nor waits."""
 
 
 class Journal:
@@ -69,8 +67,10 @@ class Journal:
         self._ledger = Ledger()
         self._header: dict[str, Any] = {}
         self._is_open = False
-        self._losses = 0
-        self._was_missing = False
+        self.losses = 0
+        """How often this process found that records are lost."""
+        self.was_missing = False
+        """Whether `open` found no file: as on a new node, or after a loss."""
         self._mutex = threading.Lock()
         self._syncing = threading.Lock()
         # Tickets count records: written to the file, read from another process, made durable.
@@ -82,7 +82,7 @@ class Journal:
         """Read the journal, or create one, and compact it. Call it again if it failed."""
         with self._mutex, self._file.locked():
             found = self._file.exists()
-            self._was_missing |= not found  # a retry of the start finds the new file
+            self.was_missing |= not found  # a retry of the start finds the new file
             quarantined: Path | None = None
             try:
                 damaged = self._reload()
@@ -151,21 +151,11 @@ class Journal:
         # The header is empty while the journal is read again.
         return self._is_open and bool(self._header) and _INCOMPLETE not in self._header
 
-    @property
-    def was_missing(self) -> bool:
-        """Whether `open` found no file: as on a new node, or after a loss."""
-        return self._was_missing
-
-    @property
-    def losses(self) -> int:
-        """How often this process found that records are lost."""
-        return self._losses
-
     def mark_rebuilt(self, losses: int) -> None:
         """Mark the journal as complete, if no further loss was found since `losses` was read."""
         with self._mutex, self._locked():
             self._refresh()
-            if self._losses != losses:
+            if self.losses != losses:
                 return
             self._header = {key: self._header[key] for key in self._header if key != _INCOMPLETE}
             self._append(self._header)
@@ -182,7 +172,7 @@ class Journal:
 
     def _mark_incomplete(self, header: Mapping[str, Any]) -> None:
         self._header = {**header, _INCOMPLETE: True}
-        self._losses += 1
+        self.losses += 1
 
     def _append(self, raw: Mapping[str, Any]) -> None:
         frame = frames.encode(encode(raw))

@@ -17,6 +17,7 @@ from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import JournalError
 from dra_driver.node.checkpoint import frames
 from dra_driver.node.checkpoint.quarantine import Quarantine
+from dra_driver.util.files import whole, write_synced
 from dra_driver.util.os_errors import OsErrorAs
 
 logger = logging.getLogger(__name__)
@@ -135,8 +136,8 @@ class JournalFile:
         while size < 2 * len(content) + room_for + 1:
             size *= 2
         with _errors(self._path):
-            with self._effects(Point.JOURNAL_COMPACT_WRITE), _whole(self._new):
-                self._write(self._new, content.ljust(size, b"\0"))
+            with self._effects(Point.JOURNAL_COMPACT_WRITE), whole(self._new):
+                write_synced(self._new, content.ljust(size, b"\0"))
             with self._effects(Point.JOURNAL_COMPACT_RENAME):
                 self._new.replace(self._path)
                 self._sync_directory()
@@ -227,21 +228,13 @@ class JournalFile:
         try:
             with (
                 self._effects(Point.JOURNAL_RESERVE),
-                _whole(self._new),
+                whole(self._new),
                 os.fdopen(os.open(self._new, _CREATE_FLAGS, 0o600), "wb") as file,
             ):
                 os.posix_fallocate(file.fileno(), 0, size)
                 os.fsync(file.fileno())
         except OSError as error:
             logger.warning("no space is reserved for the next journal: %s", error.strerror)
-
-    def _write(self, path: Path, content: bytes) -> None:
-        """Write the whole file; it may exist, preallocated."""
-        with os.fdopen(os.open(path, _CREATE_FLAGS, 0o600), "wb") as file:
-            file.write(content)
-            file.flush()
-            file.truncate()
-            os.fsync(file.fileno())
 
     def _sync_directory(self) -> None:
         fd = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -265,16 +258,6 @@ def _identity_at(path: Path) -> tuple[int, int]:
         return _identity(path.stat())
     except FileNotFoundError:
         return _NO_FILE
-
-
-@contextmanager
-def _whole(path: Path) -> Iterator[None]:
-    """Remove an incomplete file: on a full disk it would occupy the missing space."""
-    try:
-        yield
-    except OSError:
-        path.unlink(missing_ok=True)
-        raise
 
 
 def _errors(path: Path) -> OsErrorAs:

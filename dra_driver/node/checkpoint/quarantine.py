@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Final
+
+from dra_driver.util.files import whole, write_synced
 
 _LIMIT: Final = 5
 _PREFIX: Final = "journal.damaged-"
@@ -26,7 +27,8 @@ class Quarantine:
         try:
             name.hardlink_to(journal)
         except OSError:  # a file system without hard links
-            _copy(journal, name)
+            with whole(name):
+                write_synced(name, journal.read_bytes())
         return name
 
     def rename(self, journal: Path) -> Path:
@@ -46,16 +48,3 @@ class Quarantine:
         last = older[-1].name.removeprefix(_PREFIX) if older else "0"
         number = int(last) + 1 if last.isdecimal() else len(older) + 1
         return self._directory / f"{_PREFIX}{number:06d}"
-
-
-def _copy(source: Path, target: Path) -> None:
-    """Removes an incomplete file: on a full disk it would occupy the missing space."""
-    try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
-        with os.fdopen(os.open(target, flags, 0o600), "wb") as file:
-            file.write(source.read_bytes())
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError:
-        target.unlink(missing_ok=True)
-        raise

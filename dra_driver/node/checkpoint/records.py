@@ -131,7 +131,6 @@ class PreparedDevice(msgspec.Struct, frozen=True, omit_defaults=True, rename=_IN
 
     @property
     def card(self) -> PciAddress:
-        """The card of the device."""
         return parse_device_name(self.device_name)[1]
 
     @property
@@ -201,7 +200,6 @@ def released_record(owner: Owner, names: CdiNames) -> Record:
 
 
 def card_record(kind: CardRecordKind, card: PciAddress) -> Record:
-    """A new record of a card."""
     return Record(kind, None, (), {"kind": kind.value, "card": str(card)}, card)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping
 
-from dra_driver.model.card import Card
+from dra_driver.model.card import Cards
 from dra_driver.model.claims.measures import Share
 from dra_driver.model.claims.owner import Owner
 from dra_driver.model.errors import ForeignCard, GcuError, HardwareError
@@ -30,8 +30,6 @@ from dra_driver.node.modes.driver import ModeDriver
 from dra_driver.node.ports import Hardware
 
 logger = logging.getLogger(__name__)
-
-Cards = Mapping[PciAddress, Card]
 Undestroyed = tuple[tuple[PreparedDevice, HardwareError], ...]
 """The devices that could not be destroyed, and why."""
 

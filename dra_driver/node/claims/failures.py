@@ -11,13 +11,14 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
 from dra_driver.model.claims.owner import Owner
 from dra_driver.model.errors import ForeignCard, GcuError, HardwareError, InvalidValue
 from dra_driver.node.checkpoint.records import PreparedDevice, PreparedDevices
+from dra_driver.util.hooks import Clock
 
 TRIES: Final = 3
 """How often in a row a prepare or unprepare of one owner may fail. The kubelet repeats a failed
@@ -28,10 +29,8 @@ _OPEN_FOR: Final = 600.0  # seconds for which a device takes no new claim
 _FORGET_AFTER: Final = 3600.0  # seconds after the last call for an owner
 
 
-class OnTripped(Protocol):
-    """Called with a device's name and the reason each time that it trips or gets an orphan."""
-
-    def __call__(self, device: str, reason: str, /) -> None: ...
+OnTripped = Callable[[str, str], None]
+"""Called with a device's name and the reason each time that it trips or gets an orphan."""
 
 
 class Waiting(msgspec.Struct, frozen=True):
@@ -80,7 +79,7 @@ class DeviceCircuitBreaker:
         self,
         *,
         on_tripped: OnTripped = lambda _device, _reason: None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Clock = time.monotonic,
     ) -> None:
         """`clock` gives seconds."""
         self._on_tripped = on_tripped

@@ -40,9 +40,8 @@ from dra_driver.node.claims.reallocation import (
     with_aliases,
     with_known_names,
 )
-from dra_driver.node.claims.recreated import OnRecreated
 from dra_driver.node.claims.release import Release
-from dra_driver.node.claims.restore import Outcome, Restore
+from dra_driver.node.claims.restore import OnRecreated, Outcome, Restore
 from dra_driver.node.locks import Locks
 from dra_driver.node.modes.driver import ModeDriver
 from dra_driver.node.ports import Hardware, IsCancelled

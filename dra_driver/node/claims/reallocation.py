@@ -32,7 +32,6 @@ def is_reallocated(claim: Mapping[str, Any], held: PreparedClaim) -> bool:
 
 
 def is_prepared_with(owner: Owner, held: PreparedClaim, wanted: PreparedDevices) -> bool:
-    """Whether the owner is prepared with the `wanted` devices."""
     if held.state is not ClaimState.PREPARE_COMPLETED:
         return False
     # The UID of a container's allocation is made of its devices.

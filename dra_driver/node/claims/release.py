@@ -1,4 +1,9 @@
-"""Releases an owner's devices: first the CDI file, then the cards, the record last."""
+"""Releases an owner's devices: first the CDI file, then the cards, the record last.
+
+Devices that an ended claim leaves on a card that fails become an orphan. It is recorded as an owner
+that is being unprepared: recovery and each reconciliation try again to destroy it, and no other
+owner gets its devices (ADR 20).
+"""
 
 from __future__ import annotations
 
@@ -9,25 +14,45 @@ from msgspec.structs import replace
 
 from dra_driver.hardware.drs.errors import CardGone
 from dra_driver.model.claims.claim import ClaimRef
+from dra_driver.model.claims.owner import Orphan, Owner
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.files import CdiSpecs
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.checkpoint.ledger import ClaimState, PreparedClaim
+from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
 from dra_driver.node.checkpoint.records import (
     CardRecordKind,
     ClaimStep,
+    PreparedDevices,
+    Record,
     card_record,
     record,
     released_record,
 )
 from dra_driver.node.claims.device_ops import DeviceOps, Undestroyed
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
-from dra_driver.node.claims.orphans import cards_with_orphans, orphan_records
 from dra_driver.node.claims.reallocation import aliases
 from dra_driver.node.ports import Hardware
 
 logger = logging.getLogger(__name__)
+
+
+def orphan_records(ledger: Ledger, owner: Owner, devices: PreparedDevices) -> tuple[Record, ...]:
+    """The record that makes an orphan of the `devices` of `owner`; none without devices."""
+    if not devices:
+        return ()
+    assert isinstance(owner, ClaimRef)
+    return (record(ClaimStep.UNPREPARE_STARTED, Orphan.of(owner, ledger.claims), devices),)
+
+
+def cards_with_orphans(ledger: Ledger) -> frozenset[PciAddress]:
+    """The cards on which ended claims left devices."""
+    return frozenset(
+        card
+        for held in ledger.claims.values()
+        if isinstance(held.owner, Orphan)
+        for card in held.cards
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,16 +11,57 @@ from enum import StrEnum
 import msgspec
 from msgspec.structs import replace
 
+from dra_driver.model.claims.owner import Owner
 from dra_driver.model.errors import GcuError, HardwareError
+from dra_driver.model.instance import Instance
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.files import CdiSpecs
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.checkpoint.ledger import PreparedClaim
+from dra_driver.node.checkpoint.ledger import ClaimState, PreparedClaim
 from dra_driver.node.claims.device_ops import DeviceOps
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
-from dra_driver.node.claims.recreated import OnRecreated, recreated_instances
 
 logger = logging.getLogger(__name__)
+
+
+class RecreatedInstance(msgspec.Struct, frozen=True):
+    """`after` replaces `before` under a prepared claim. `before` is None where the record does not
+    name it: the agent was killed, or failed, between the check and the create. The claim's CDI file
+    names the new instance. The environment of a running container still names the old one, and
+    nobody can change that."""
+
+    owner: Owner
+    card: PciAddress
+    before: Instance | None
+    after: Instance
+
+    @property
+    def text(self) -> str:
+        """What happened and what to do, for people."""
+        gone = f" {self.before}" if self.before is not None else ""
+        return (
+            f"{self.owner.title}: its DRS instance{gone} on card {self.card} was gone, and "
+            f"{self.after} was made in its place; a container that started before has the old one "
+            "in TOPS_VISIBLE_DEVICES and cannot use the new one: restart its pod"
+        )
+
+
+OnRecreated = Callable[[RecreatedInstance], None]
+"""Called for each instance that was lost under a claim whose containers may run. Neither raises nor
+waits."""
+
+
+def recreated_instances(
+    before: PreparedClaim, after: PreparedClaim | None
+) -> tuple[RecreatedInstance, ...]:
+    """The instances that differ between two states of one prepared claim."""
+    if after is None or not before.state is after.state is ClaimState.PREPARE_COMPLETED:
+        return ()
+    return tuple(
+        RecreatedInstance(after.owner, new.card, old.instance, new.instance)
+        for old, new in zip(before.devices, after.devices, strict=False)
+        if new.instance is not None and new.instance != old.instance
+    )
 
 
 class Outcome(StrEnum):
@@ -33,20 +74,6 @@ class Outcome(StrEnum):
     RENDERED = "its CDI file was missing or outdated, and was written"
     ADOPTED = "taken into the journal from its CDI file"
     REMOVED = "its CDI file could not be read, and was removed"
-
-
-class _Complete(msgspec.Struct, frozen=True):
-    """All devices are on their cards."""
-
-
-class _Incomplete(msgspec.Struct, frozen=True):
-    """Devices are missing on these cards."""
-
-    cards: frozenset[PciAddress]
-
-
-class _Unexamined(msgspec.Struct, frozen=True):
-    """The cards do not answer, and a container may run with the claim."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,15 +94,14 @@ class Restore:
         """
         attempt = self.failures.attempt(held.owner, held.devices)
         with attempt if is_requested else nullcontext():
-            found = self._examine(held)
-            if not isinstance(found, _Incomplete):
+            missing = self._missing(held)
+            if not missing:
                 outcome = self.render(held)
-        match found:
-            case _Incomplete(cards):
-                self._recreate(held, cards)
-                return Outcome.RECREATED
-            case _Complete():
-                self.failures.on_prepared(held.owner)
+        if missing:
+            self._recreate(held, missing)
+            return Outcome.RECREATED
+        if missing is not None:
+            self.failures.on_prepared(held.owner)
         return outcome
 
     def render(self, held: PreparedClaim) -> Outcome:
@@ -106,12 +132,13 @@ class Restore:
         if failure is not None:
             raise failure
 
-    def _examine(self, held: PreparedClaim) -> _Complete | _Incomplete | _Unexamined:
+    def _missing(self, held: PreparedClaim) -> frozenset[PciAddress] | None:
+        """The cards on which devices are missing. None where the cards do not answer, and a
+        container may run with the claim."""
         try:
-            missing = self.device_ops.missing(held.devices)
+            return self.device_ops.missing(held.devices)
         except HardwareError:
             if not self.specs.exists(held.owner.uid):
                 raise
             logger.warning("%s is not examined", held.owner.title, exc_info=True)
-            return _Unexamined()
-        return _Incomplete(missing) if missing else _Complete()
+            return None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from msgspec.structs import replace
 
+from dra_driver.hardware.drs.drs import Drs
+from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.model.card import Card
 from dra_driver.model.claims.measures import (
     Share,
@@ -15,8 +17,11 @@ from dra_driver.model.claims.measures import (
     slice_shares,
     whole_share,
 )
+from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
+from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.records import PreparedDevice
+from dra_driver.node.modes.drs import DrsCard
 
 
 class ModeDriver(Protocol):
@@ -102,3 +107,18 @@ class SharedCard(WholeCard):
         total = self._slice_count(device.card)
         shares = slice_shares(total, memory_per_slice(card.memory_mib, total))
         return share_of_units(shares, device.amount)
+
+
+def all_modes(
+    *,
+    drs: Drs,
+    tables: ProfileTables,
+    journal: Journal,
+    slice_count: Callable[[PciAddress], int],
+) -> Mapping[Mode, ModeDriver]:
+    """By mode; `slice_count` gives the number of slices of a card."""
+    return {
+        Mode.WHOLE: WholeCard(),
+        Mode.SHARED: SharedCard(slice_count),
+        Mode.DRS: DrsCard(drs, tables, journal.snapshot),
+    }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import msgspec
@@ -21,6 +21,7 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.records import CardRecordKind, card_record
 from dra_driver.node.locks import Locks
+from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +47,7 @@ class ProfileProber:
     tables: ProfileTables
     journal: Journal
     locks: Locks
-    clock: Callable[[], float] = time.monotonic
+    clock: Clock = time.monotonic
     _setbacks: dict[tuple[PciAddress, CardVariant], _Setback] = field(
         init=False, default_factory=dict
     )

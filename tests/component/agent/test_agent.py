@@ -14,53 +14,51 @@ FILE = "gcu.enflame.com-claim-uid-one.json"
 def test_a_claim_on_a_running_node(node: Node) -> None:
     agent = node.started()
     ref = node.api.add("one", card=0)
-    reply = fake_kubelet.prepare_v1(node.sockets.service, ref)
-    [device] = reply.claims[ref.uid].devices
+    [device] = node.prepare(ref).devices
     assert device.device_name == "whole-0000-0d-00-0"
     assert '"ENFLAME_VISIBLE_DEVICES=0"' in node.files()[FILE]
     assert agent.live() is None
-    fake_kubelet.unprepare_v1(node.sockets.service, ref)
+    node.unprepare(ref)
     assert node.files() == {}
 
 
 def test_without_hardware_pods_can_still_end(node: Node) -> None:
     node.started()
     ref = node.api.add("one", card=0)
-    fake_kubelet.prepare_v1(node.sockets.service, ref)
-    node.agents.pop().stop()
+    node.prepare(ref)
+    node.stop()
     node.machine.set_machine(driverLoaded=False)
     agent = node.started()
     fake_kubelet.notify(node.sockets.registration, registered=True)
     assert "kernel driver is not loaded" in str(agent.ready())
     assert agent.live() is None
     new = node.api.add("two", card=1)
-    refused = fake_kubelet.prepare_v1(node.sockets.service, new).claims[new.uid].error
+    refused = node.prepare(new).error
     assert "no usable card 0000:0e:00.0: the GCU kernel driver is not loaded" in refused
-    reply = fake_kubelet.unprepare_v1(node.sockets.service, ref)
-    assert reply.claims[ref.uid].error == ""
+    assert node.unprepare(ref).error == ""
     assert node.files() == {}
 
 
 def test_without_an_api_server_running_pods_lack_nothing(node: Node) -> None:
     node.started()
     ref = node.api.add("one", card=0)
-    first = fake_kubelet.prepare_v1(node.sockets.service, ref)
-    node.agents.pop().stop()
+    first = node.prepare(ref)
+    node.stop()
     node.api.away = True
     agent = node.started()
     fake_kubelet.notify(node.sockets.registration, registered=True)
-    assert fake_kubelet.prepare_v1(node.sockets.service, ref) == first
+    assert node.prepare(ref) == first
     new = node.api.add("two", card=1)
-    refused = fake_kubelet.prepare_v1(node.sockets.service, new).claims[new.uid].error
+    refused = node.prepare(new).error
     assert "the API server did not answer" in refused
-    assert fake_kubelet.unprepare_v1(node.sockets.service, ref).claims[ref.uid].error == ""
+    assert node.unprepare(ref).error == ""
     assert agent.live() is None
 
 
 def test_the_kubelet_hears_of_a_lost_card_at_once(node: Node) -> None:
     """The list holds what a claim holds, whether the API server answers or not."""
     agent = node.started()
-    fake_kubelet.prepare_v1(node.sockets.service, node.api.add("one", card=0))
+    node.prepare(node.api.add("one", card=0))
     with fake_kubelet.watch_v1alpha1(node.sockets.service) as lists:
         [well] = next(lists).devices
         assert (well.device.device_name, well.health) == ("whole-0000-0d-00-0", 1)
@@ -78,7 +76,7 @@ def test_a_card_that_hangs_is_ill_and_the_agent_serves(
     time_is_up_when(monkeypatch, reads_that_hang(node.machine))
     agent = node.started()
     ref = node.api.add("one", card=1)
-    fake_kubelet.prepare_v1(node.sockets.service, ref)
+    node.prepare(ref)
     node.machine.set_fault("card-hangs", card=CARDS[1])
     with fake_kubelet.watch_v1alpha1(node.sockets.service) as lists:
         assert [each.health for each in next(lists).devices] == [1]
@@ -94,7 +92,6 @@ def test_a_card_that_hangs_is_ill_and_the_agent_serves(
     assert agent.live() is None
     other = node.api.add("two", card=0)
     for each in (other, ref):
-        assert fake_kubelet.prepare_v1(node.sockets.service, each).claims[each.uid].error == ""
-        reply = fake_kubelet.unprepare_v1(node.sockets.service, each)
-        assert reply.claims[each.uid].error == ""
+        assert node.prepare(each).error == ""
+        assert node.unprepare(each).error == ""
     assert node.files() == {}

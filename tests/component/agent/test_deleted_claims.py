@@ -50,13 +50,13 @@ def test_the_card_is_tainted_until_the_kubelet_has_unprepared_the_claim(node: No
     node.started()
     fake_kubelet.notify(node.sockets.registration, registered=True)
     one, two = ClaimRef.of(made), ClaimRef.of(new)
-    fake_kubelet.prepare_v1(node.sockets.service, one)
+    node.prepare(one)
     api.remove(RESOURCE_CLAIMS, "one", "team")
     api.put(RESOURCE_CLAIMS, new)
     with ThreadPoolExecutor(1) as call:
-        answer = call.submit(fake_kubelet.prepare_v1, node.sockets.service, two)
+        answer = call.submit(node.prepare, two)
         wait_until(lambda: held_cards(api) == {"0000-0d-00-0"}, PATIENCE, "the taint on the card")
         assert not answer.done()
-        fake_kubelet.unprepare_v1(node.sockets.service, one)
-        assert answer.result(PATIENCE).claims[two.uid].error == ""
+        node.unprepare(one)
+        assert answer.result(PATIENCE).error == ""
     wait_until(lambda: not held_cards(api), PATIENCE, "no taint")

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 import pytest
 
-from dra_driver.model.claims.claim import ClaimRef, Object
+from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.effects import Effects, Point
 from tests.unit.agent.node import CARDS, Node
 from tests.unit.kubelet_api import fake_kubelet
@@ -29,21 +29,14 @@ class Slow(Effects):
             assert self.go.wait(60)
 
 
-def allocated(node: Node, claim: Object) -> ClaimRef:
-    ref = ClaimRef.of(claim)
-    node.api.claims[ref.name] = claim
-    return ref
-
-
 def error(node: Node, ref: ClaimRef, patience: float = fake_kubelet.PATIENCE) -> str:
-    answer = fake_kubelet.prepare_v1(node.sockets.service, ref, patience=patience)
-    return str(answer.claims[ref.uid].error)
+    return node.prepare(ref, patience).error
 
 
 def test_a_call_that_was_given_up_is_found_done_and_not_doubled(node: Node) -> None:
     slow = Slow()
     node.started(slow)
-    ref = allocated(node, instance("one", card=0, size=3))
+    ref = node.api.put(instance("one", card=0, size=3))
     with pytest.raises(grpc.RpcError) as given_up:
         error(node, ref, patience=2.0)
     assert given_up.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
@@ -60,7 +53,7 @@ def test_a_call_that_was_given_up_is_found_done_and_not_doubled(node: Node) -> N
 def test_as_many_calls_at_once_as_there_are_threads(node: Node) -> None:
     """All want a slice of one of two cards: as many as there is room for get one."""
     node.started()
-    refs = [allocated(node, slices(f"c{n}", n % 2, 1)) for n in range(_CALLS)]
+    refs = [node.api.put(slices(f"c{n}", n % 2, 1)) for n in range(_CALLS)]
     with ThreadPoolExecutor(_CALLS) as kubelet:
         errors = list(kubelet.map(lambda ref: error(node, ref), refs))
     refused = [text for text in errors if text]

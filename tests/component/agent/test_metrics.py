@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -15,34 +15,17 @@ from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.agent.sources import DevicesSource, LedgerSource
 from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, ListedDevice
 from dra_driver.kubelet_api.dra.claim_service import ClaimService
-from dra_driver.kubelet_api.dra.handler import Prepared
 from dra_driver.kubelet_api.pod_resources import ContainerResources
-from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import GcuError, JournalError, Refused
 from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
 from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice, record
 from tests.generated_docs import AGENT_METRICS
 from tests.unit.agent.node import Node
-from tests.unit.kubelet_api import fake_kubelet
 from tests.unit.kubelet_api.callers import Caller
+from tests.unit.kubelet_api.dra.handler import Handler
+from tests.unit.node.claims.counted import ref
 from tests.unit.node.world import hold
-
-
-def ref(name: str) -> ClaimRef:
-    return ClaimRef("team", name, f"uid-{name}")
-
-
-class Answers:
-    """A handler that refuses the claim ``bad``."""
-
-    def prepare(
-        self, refs: Sequence[ClaimRef], *, is_cancelled: Callable[[], bool]
-    ) -> Mapping[str, Prepared | GcuError]:
-        return {each.uid: Refused("no") if each.name == "bad" else () for each in refs}
-
-    def unprepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, GcuError | None]:
-        return {each.uid: GcuError("no") if each.name == "bad" else None for each in refs}
 
 
 @pytest.fixture
@@ -51,7 +34,8 @@ def registry() -> CollectorRegistry:
 
 
 def test_calls_of_the_kubelet(registry: CollectorRegistry) -> None:
-    claims = ClaimService(Answers(), AgentMetrics(registry), Effects())
+    answers = Handler({"uid-a": (), "uid-bad": Refused("no")}, {"uid-bad": GcuError("no")})
+    claims = ClaimService(answers, AgentMetrics(registry), Effects())
     claims.prepare([ref("a"), ref("bad")], Caller().context)
     claims.prepare([ref("a")], Caller().context)
     claims.unprepare([ref("bad")], Caller().context)
@@ -98,15 +82,9 @@ def test_allocate(registry: CollectorRegistry) -> None:
 
 
 def test_what_ends_with_an_error_is_not_in_flight(registry: CollectorRegistry) -> None:
-    class Broken(Answers):
-        def prepare(
-            self, refs: Sequence[ClaimRef], *, is_cancelled: Callable[[], bool]
-        ) -> Mapping[str, Prepared | GcuError]:
-            raise JournalError("the disk is gone")
-
-    answers = ClaimService(Broken(), AgentMetrics(registry), Effects()).prepare(
-        [ref("a")], Caller().context
-    )
+    broken = Handler(JournalError("the disk is gone"))
+    claims = ClaimService(broken, AgentMetrics(registry), Effects())
+    answers = claims.prepare([ref("a")], Caller().context)
     assert isinstance(answers["uid-a"], JournalError)
     labels = {"operation": "prepare"}
     assert registry.get_sample_value("gcu_agent_requests_inflight", labels) == 0
@@ -209,7 +187,7 @@ def scraped(agent: Agent) -> str:
 
 def test_a_whole_agent_tells_of_itself(node: Node) -> None:
     agent = node.started()
-    fake_kubelet.prepare_v1(node.sockets.service, node.api.add("one", card=0))
+    node.prepare(node.api.add("one", card=0))
     told = scraped(agent)
     assert 'gcu_agent_claims{state="prepared"} 1.0' in told
     assert 'gcu_agent_request_duration_seconds_count{operation="prepare"} 1.0' in told
@@ -220,8 +198,8 @@ def test_a_whole_agent_tells_of_itself(node: Node) -> None:
 
 def test_a_damaged_journal_is_counted_and_told(node: Node) -> None:
     node.started()
-    fake_kubelet.prepare_v1(node.sockets.service, node.api.add("one", card=0))
-    node.agents.pop().stop()
+    node.prepare(node.api.add("one", card=0))
+    node.stop()
     journal = node.state / "journal"
     journal.write_bytes(journal.read_bytes()[10:])
     agent = node.agent()

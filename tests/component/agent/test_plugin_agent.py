@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from dra_driver.agent.device_plugin import frontend as plugin_front
-from dra_driver.agent.lifecycle import serving_mode_watcher
+from dra_driver.agent.lifecycle import serving_mode
 from dra_driver.agent.lifecycle.serving_mode import ModeSetting
 from dra_driver.kube.api import ServerVersion
-from dra_driver.model.claims.claim import ClaimRef, Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS, RESOURCE_COUNT, TAINT_UNHEALTHY
@@ -111,7 +111,7 @@ def test_the_mode_is_reported_once_and_another_one_ends_the_agent(
     place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whoever started it starts it anew, and then it serves the other way."""
-    monkeypatch.setattr(serving_mode_watcher, "_CHECK_EVERY", 0.05)
+    monkeypatch.setattr(serving_mode, "_CHECK_EVERY", 0.05)
     ended = threading.Event()
 
     def events() -> list[str]:
@@ -139,7 +139,7 @@ def test_the_mode_is_reported_once_and_another_one_ends_the_agent(
 def test_the_first_list_of_an_agent_that_starts_anew_is_whole(place: Place) -> None:
     place.start()
     place.kubelet.admit("a", "main", SHARED, 2)
-    place.node.agents.pop().stop()
+    place.node.stop()
     known = len(place.kubelet.registered)
     place.api.asked.clear()
     place.api.answers.clear()
@@ -165,7 +165,7 @@ def test_a_server_that_does_not_answer_hides_no_devices_of_pods(
     monkeypatch.setattr(plugin_front, "_REGISTER_AFTER", 0.2)
     place.start()
     place.kubelet.admit("a", "main", SHARED, 2)
-    place.node.agents.pop().stop()
+    place.node.stop()
     place.api.answers.clear()
     place.node.agent().start()
     place.becomes(0, 2, 0)
@@ -176,7 +176,7 @@ def test_a_server_that_does_not_answer_hides_no_devices_of_pods(
 def test_without_the_api_server_pods_keep_what_they_have(place: Place) -> None:
     place.start()
     place.kubelet.admit("a", "main", SHARED, 2)
-    place.node.agents.pop().stop()
+    place.node.stop()
     place.api.away = True
     agent = place.node.agent()
     agent.start()
@@ -196,10 +196,9 @@ def test_without_the_api_server_claims_keep_what_they_have_and_can_end(
     """An agent that cannot find out its way serves what is held all the same, and what is seen."""
     place.node.mode = "dra"
     place.node.started()
-    ref = ClaimRef.of(claim)
-    place.api.claims[ref.name] = claim
-    first = fake_kubelet.prepare_v1(place.node.sockets.service, ref)
-    place.node.agents.pop().stop()
+    ref = place.api.put(claim)
+    first = place.node.prepare(ref)
+    place.node.stop()
     place.node.mode = "auto"
     place.api.away = True
     place.api.asked.clear()
@@ -207,10 +206,9 @@ def test_without_the_api_server_claims_keep_what_they_have_and_can_end(
     agent.start()
     assert place.api.asked.wait(30)
     fake_kubelet.notify(place.node.sockets.registration, registered=True)
-    assert fake_kubelet.prepare_v1(place.node.sockets.service, ref) == first
+    assert place.node.prepare(ref) == first
     assert place.node.files()
-    ended = fake_kubelet.unprepare_v1(place.node.sockets.service, ref)
-    assert (ended.claims[ref.uid].error, place.node.files()) == ("", {})
+    assert (place.node.unprepare(ref).error, place.node.files()) == ("", {})
     assert "did not answer" in str(agent.ready())
     assert agent.live() is None
 
@@ -218,16 +216,14 @@ def test_without_the_api_server_claims_keep_what_they_have_and_can_end(
 def test_a_node_that_moves_over_to_dra_lets_old_pods_end(place: Place) -> None:
     place.start()
     place.kubelet.admit("a", "main", SHARED, 2)
-    place.node.agents.pop().stop()
+    place.node.stop()
     place.node.mode = "dra"
     agent = place.node.started()
     place.becomes(0, 2, 0)
     ref = place.api.add("held", card=0)
-    reply = fake_kubelet.prepare_v1(place.node.sockets.service, ref)
-    assert "the container with enflame.com/shared-gcu" in reply.claims[ref.uid].error
+    assert "the container with enflame.com/shared-gcu" in place.node.prepare(ref).error
     free = place.api.add("free", card=1)
-    reply = fake_kubelet.prepare_v1(place.node.sockets.service, free)
-    assert not reply.claims[free.uid].error
+    assert not place.node.prepare(free).error
     assert agent.live() is None
 
 
@@ -235,7 +231,7 @@ def test_without_the_plugins_folder_the_agent_reports_that_pods_need_it(place: P
     """As the chart mounts it, in mode dra without the vendor's limits."""
     place.start()
     place.kubelet.admit("a", "main", SHARED, 2)
-    place.node.agents.pop().stop()
+    place.node.stop()
     place.kubelet.stop()
     shutil.rmtree(place.node.kubelet / "device-plugins")
     place.node.mode = "dra"
@@ -245,20 +241,19 @@ def test_without_the_plugins_folder_the_agent_reports_that_pods_need_it(place: P
     assert "set the chart's mode to auto until these containers have ended" in str(agent.ready())
     held, free = place.api.add("held", card=0), place.api.add("free", card=1)
     for ref, refused in ((held, True), (free, False)):
-        reply = fake_kubelet.prepare_v1(place.node.sockets.service, ref)
-        assert bool(reply.claims[ref.uid].error) is refused
+        assert bool(place.node.prepare(ref).error) is refused
 
 
 def test_a_node_that_moves_back_lets_old_claims_end(place: Place) -> None:
     place.node.mode = "dra"
     place.node.started()
     ref = place.api.add("old", card=0)
-    fake_kubelet.prepare_v1(place.node.sockets.service, ref)
-    place.node.agents.pop().stop()
+    place.node.prepare(ref)
+    place.node.stop()
     place.node.mode = "device-plugin"
     place.node.started()
     place.becomes(1, 6, 6)
-    fake_kubelet.unprepare_v1(place.node.sockets.service, ref)
+    place.node.unprepare(ref)
     place.becomes(2, 12, 12)
 
 
@@ -270,5 +265,5 @@ def test_the_cards_are_counted_whichever_way_pods_get_them(place: Place, mode: M
     others = () if mode == "dra" else RESOURCES.values()
     place.kubelet.until(lambda: {*place.kubelet.endpoints} == {RESOURCE_COUNT, *others}, "others")
     assert agent.live() is None
-    place.node.agents.pop().stop()
+    place.node.stop()
     place.kubelet.until(lambda: not place.kubelet.ids(RESOURCE_COUNT), "still served")

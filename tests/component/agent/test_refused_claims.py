@@ -7,18 +7,15 @@ from pathlib import Path
 import pytest
 
 from dra_driver.agent.events import DEVICE_FAILING
-from dra_driver.model.claims.claim import ClaimRef, Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.node.claims.failures import TRIES
 from tests.unit.agent.node import Node
-from tests.unit.kubelet_api import fake_kubelet
 from tests.unit.node.drs_world import instance, slices
 
 
 def prepare(node: Node, claim: Object) -> str:
     """The error, empty for success."""
-    ref = ClaimRef.of(claim)
-    node.api.claims[ref.name] = claim
-    return str(fake_kubelet.prepare_v1(node.sockets.service, ref).claims[ref.uid].error)
+    return node.prepare(node.api.put(claim)).error
 
 
 def test_a_device_on_which_nothing_can_be_made_is_told_on_the_node(
@@ -61,7 +58,7 @@ def test_slices_are_counted_by_what_was_promised_until_it_is_known_what_is_publi
     rules.write_text("sliceCount: 12")
     node.started(card_rules=rules)
     assert prepare(node, slices("one", 0, 8)) == ""
-    node.agents.pop().stop()
+    node.stop()
     rules.write_text("sliceCount: 6")
     node.started(card_rules=rules)
     assert prepare(node, slices("two", 0, 4)) == ""

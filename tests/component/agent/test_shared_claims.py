@@ -11,7 +11,6 @@ from tests.cluster.waiting import wait_until
 from tests.component.agent.applying import Applying
 from tests.fake_api.api import FakeApi
 from tests.unit.agent.node import Claims, Node
-from tests.unit.kubelet_api import fake_kubelet
 from tests.unit.node.world import NODE, claim, result
 
 DEVICE: Final = "whole-0000-0d-00-0"
@@ -43,7 +42,7 @@ def test_a_claim_in_a_storm_of_writes_is_prepared_reported_and_unprepared(node: 
     node.api = cast("Claims", Storm(api))
     agent = node.started()
     ref = ClaimRef.of(made)
-    reply = fake_kubelet.prepare_v1(node.sockets.service, ref).claims[ref.uid]
+    reply = node.prepare(ref)
     assert [each.device_name for each in reply.devices] == [DEVICE]
 
     def reported() -> list[str]:
@@ -52,5 +51,5 @@ def test_a_claim_in_a_storm_of_writes_is_prepared_reported_and_unprepared(node: 
 
     wait_until(lambda: reported() == [DEVICE], 30, "the device in the claim's status")
     assert agent.live() is None
-    ended = fake_kubelet.unprepare_v1(node.sockets.service, ref).claims[ref.uid]
+    ended = node.unprepare(ref)
     assert (ended.error, node.files()) == ("", {})

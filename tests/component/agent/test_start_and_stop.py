@@ -46,7 +46,7 @@ def test_nothing_is_served_before_recovery_is_over(node: Node) -> None:
         served.setdefault(point, node.sockets.service.exists())
 
     first = node.started()
-    fake_kubelet.prepare_v1(node.sockets.service, node.api.add("one", card=0))
+    node.prepare(node.api.add("one", card=0))
     first.stop()
     (node.cdi / FILE).unlink()
     node.machine.reboot(order=tuple(reversed(CARDS)))
@@ -69,15 +69,15 @@ def test_a_state_folder_that_cannot_be_used_is_waited_for(node: Node) -> None:
     assert agent.live() is None
     node.state.unlink()
     assert agent._startup.done.wait(60)
-    fake_kubelet.prepare_v1(node.sockets.service, node.api.add("one", card=0))
+    node.prepare(node.api.add("one", card=0))
 
 
 def test_a_second_attempt_to_recover_knows_what_the_journal_lost(node: Node) -> None:
     """Its last record, that the claim is prepared, and the CDI files are not there at first: a
     container may be running with the claim, so it must not be taken for one never answered."""
     node.started()
-    fake_kubelet.prepare_v1(node.sockets.service, node.api.add("one", card=0))
-    node.agents.pop().stop()
+    node.prepare(node.api.add("one", card=0))
+    node.stop()
     journal = node.state / "journal"
     records = journal.read_bytes().rstrip(b"\0")
     journal.write_bytes(records[:-1] + b"?")
@@ -110,8 +110,8 @@ def test_a_journal_that_is_rebuilt_from_cdi_files_is_told(
     node: Node, lost: Sequence[str], reported: list[str]
 ) -> None:
     node.started()
-    fake_kubelet.prepare_v1(node.sockets.service, node.api.add("one", card=0))
-    node.agents.pop().stop()
+    node.prepare(node.api.add("one", card=0))
+    node.stop()
     for each in lost:
         shutil.rmtree({"state": node.state, "cdi": node.cdi}[each])
     agent, recorder = node.agent(), ListRecorder()
@@ -137,24 +137,24 @@ def test_a_kubelet_whose_folders_come_late_is_waited_for(node: Node) -> None:
 def test_a_boot_before_udev_is_done(node: Node) -> None:
     """A container that started without ``/dev/gcuctl`` would never get it."""
     node.started()
-    node.agents.pop().stop()
+    node.stop()
     node.machine.reboot()
     control = node.machine.root / "dev/gcuctl"
     control.unlink()
     node.started()
     ref = node.api.add("one", card=0)
-    refused = fake_kubelet.prepare_v1(node.sockets.service, ref).claims[ref.uid].error
+    refused = node.prepare(ref).error
     assert "card 0000:0d:00.0 has no /dev/gcuctl yet, as cards of model S60 have" in refused
     assert not (node.cdi / FILE).exists()
     control.touch()
-    fake_kubelet.prepare_v1(node.sockets.service, ref)
+    node.prepare(ref)
     assert "/dev/gcuctl" in node.files()[FILE]
 
 
 def test_drs_mode_that_a_damaged_journal_does_not_know_any_more_is_ended(node: Node) -> None:
     """It is taken for ours then: else the card would wait for a person."""
     node.started()
-    node.agents.pop().stop()
+    node.stop()
     (node.state / "journal").write_bytes(b"not a journal at all")
     node.machine.efsmi("-i", "0", "--drs", "on")
     assert node.machine.card(CARDS[0]).virtualization == "DRS"
@@ -166,8 +166,8 @@ def test_drs_mode_that_a_damaged_journal_does_not_know_any_more_is_ended(node: N
 def test_drs_mode_of_somebody_else_stays_where_the_last_record_was_not_written(node: Node) -> None:
     """Power was lost while a record was written: nobody was answered by it, so nothing is lost."""
     node.started()
-    fake_kubelet.prepare_v1(node.sockets.service, node.api.add("one", card=1))
-    node.agents.pop().stop()
+    node.prepare(node.api.add("one", card=1))
+    node.stop()
     node.machine.efsmi("-i", "0", "--drs", "on")
     append_torn(node.state, prepared(2))
     agent = node.started()
@@ -179,7 +179,7 @@ def test_drs_mode_of_somebody_else_stays_where_the_last_record_was_not_written(n
 def test_a_scrape_before_recovery_hides_no_loss(node: Node) -> None:
     """The probes' port serves metrics before the journal is opened."""
     node.started()
-    node.agents.pop().stop()
+    node.stop()
     node.machine.efsmi("-i", "0", "--drs", "on")
     (node.state / "journal").unlink()
     effects = Watching()
@@ -204,7 +204,7 @@ def test_it_stops_in_time_though_a_call_does_not_end(node: Node) -> None:
     agent = node.started(Watching(hang))
     ref = node.api.add("one", card=0)
     with ThreadPoolExecutor(1) as kubelet:
-        call = kubelet.submit(fake_kubelet.prepare_v1, node.sockets.service, ref)
+        call = kubelet.submit(node.prepare, ref)
         assert busy.wait(60)
         agent.stop(within=0.5)
         assert not came_back.is_set(), "the call is still under way"

@@ -29,8 +29,7 @@ from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.modes.all_modes import all_modes
-from dra_driver.node.modes.driver import ModeDriver
+from dra_driver.node.modes.driver import ModeDriver, all_modes
 from dra_driver.simulator.machine import SimulatedMachine
 from tests.unit.hanging import first_create_once_made, time_is_up_when
 from tests.unit.memory_efsmi import MemoryEfsmi

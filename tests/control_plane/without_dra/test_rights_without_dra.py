@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
@@ -12,7 +11,7 @@ from typing import Final
 import pytest
 
 from dra_driver.device_plugin.node_annotations import DRS_CAPACITY, GCUSHARE, SHARED_CAPACITY
-from dra_driver.device_plugin.node_annotator import NodeAnnotator
+from dra_driver.device_plugin.node_annotator import node_annotator
 from dra_driver.kube.api import PatchType
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import Forbidden, KubeError
@@ -120,9 +119,7 @@ def test_the_label_goes_with_the_cards(control_plane: Cluster, agent: Client, th
     if theirs:
         control_plane.kubectl("label", "node", OWN, f"{GCUSHARE}=true")
     views = iter((view(), view(cards=())))
-    reporter = NodeAnnotator(
-        agent, OWN, view=lambda: next(views), recorded=lambda: (), clock=time.monotonic
-    )
+    reporter = node_annotator(agent, OWN, view=lambda: next(views), recorded=lambda: ())
     reporter.run_once()
     assert GCUSHARE in agent.get(NODES, OWN)["metadata"]["labels"]
     reporter.run_once()

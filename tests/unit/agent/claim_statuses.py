@@ -81,17 +81,23 @@ class Rig:
         self.on_wait: Callable[[], bool] = lambda: True
         self.monotonic = 0.0
         self._seconds = 0
-        self.statuses = ClaimStatuses(
-            cast("Api", self.api),
-            ledger=self._ledger,
-            cards=lambda: self.cards,
-            table=lambda _: None,
+        self.statuses = self.another(
             waiting=lambda: self.waiting,
             on_rejected=lambda claim, _note: self.refused.append(claim),
             now=self._now,
             clock=lambda: self.monotonic,
             wait=self._wait,
             spawn=run_here,
+        )
+
+    def another(self, **keys: Any) -> ClaimStatuses:
+        """A writer of its own for the same claims and cards."""
+        return ClaimStatuses(
+            cast("Api", self.api),
+            ledger=self._ledger,
+            cards=lambda: self.cards,
+            table=lambda _: None,
+            **keys,
         )
 
     def prepared(

@@ -11,11 +11,13 @@ from dra_driver.agent.settings import AgentSettings
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import NotFound, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
+from dra_driver.kubelet_api.generated import dra_v1_pb2
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.effects import Effects
 from dra_driver.simulator.machine import SimulatedMachine
 from dra_driver.util.hooks import OnChange
+from tests.unit.kubelet_api import fake_kubelet
 from tests.unit.node.world import NODE, claim, result
 
 CARDS = ("0000:0d:00.0", "0000:0e:00.0")
@@ -31,9 +33,12 @@ class Claims:
 
     def add(self, name: str, card: int) -> ClaimRef:
         """A claim allocated to a whole card, by its place among `CARDS`."""
-        made = claim(name, result(card))
-        self.claims[name] = made
-        return ClaimRef.of(made)
+        return self.put(claim(name, result(card)))
+
+    def put(self, made: Object) -> ClaimRef:
+        ref = ClaimRef.of(made)
+        self.claims[ref.name] = made
+        return ref
 
     def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
         if resource is PODS and not self.away:
@@ -98,6 +103,23 @@ class Node:
         agent.start()
         assert agent._startup.done.wait(60), agent.ready()
         return agent
+
+    def stop(self) -> None:
+        """The last agent ends."""
+        self.agents.pop().stop()
+
+    def prepare(
+        self, ref: ClaimRef, patience: float = fake_kubelet.PATIENCE
+    ) -> dra_v1_pb2.NodePrepareResourceResponse:
+        """What the kubelet is answered for the claim."""
+        answer = fake_kubelet.prepare_v1(self.sockets.service, ref, patience=patience)
+        [found] = answer.claims.values()
+        return found
+
+    def unprepare(self, ref: ClaimRef) -> dra_v1_pb2.NodeUnprepareResourceResponse:
+        """What the kubelet is answered for the claim."""
+        [found] = fake_kubelet.unprepare_v1(self.sockets.service, ref).claims.values()
+        return found
 
     def files(self) -> dict[str, str]:
         """The CDI directory, by file name."""

@@ -6,15 +6,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-import pytest
-
 from dra_driver.agent.cards.card_cache import CardCache
 from dra_driver.agent.cards.card_config import CardConfigSource
 from dra_driver.agent.cards.foreign_plugin import ForeignPluginDetector
 from dra_driver.agent.events import EventReporter
-from dra_driver.agent.forgotten_claims import ForgottenClaims
+from dra_driver.agent.prepared_claims import ForgottenClaims, UnknownClaimDetector
 from dra_driver.agent.reconcile_loop import ReconcileLoop
-from dra_driver.agent.unknown_claims import UnknownClaimDetector
 from dra_driver.config.card_rules import CardRules
 from dra_driver.kube.api import Api
 from dra_driver.kubelet_api.errors import KubeletError
@@ -25,10 +22,12 @@ from dra_driver.node.recovery.reconciler import NodeReconciler
 from dra_driver.util.backoff import Backoff
 from tests.unit.agent.labelled_node import LabelledNode
 from tests.unit.agent.recorder import ListRecorder
-from tests.unit.node.drs_world import DrsWorld, tool
+from tests.unit.node.drs_world import DrsWorld
 from tests.unit.node.world import CARDS, NODE
 
 ONE = str(CARDS[0])
+ASKED = ["0 on", "0 off"]
+"""What the tool is told to learn the profiles of that card."""
 
 
 class LookedAt:
@@ -84,8 +83,8 @@ class Rig:
         self.reconcile_loop = ReconcileLoop(
             cards=cast("CardCache", self.cards),
             card_configs=self.card_configs,
-            foreign_plugins=ForeignPluginDetector(self.kubelet),
-            kubelet=self.kubelet,
+            foreign_plugins=ForeignPluginDetector(self.kubelet.offered, self.kubelet.containers),
+            containers=self.kubelet.containers,
             unknown_claims=UnknownClaimDetector(self.agent.journal.snapshot),
             forgotten_claims=ForgottenClaims(
                 world.api,
@@ -139,11 +138,6 @@ class Rig:
     def _wait(self, seconds: float) -> bool:
         self.waits.append(seconds)
         return self.on_wait()
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> DrsWorld:
-    return DrsWorld(tmp_path, tool=tool(1))
 
 
 def lose(world: DrsWorld, *, lost: bool = True) -> None:

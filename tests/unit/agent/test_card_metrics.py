@@ -12,7 +12,7 @@ from dra_driver.agent import card_metrics
 from dra_driver.agent import metric_specs as specs
 from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.card import Readings
-from dra_driver.model.claims.claim import ClaimRef, Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.claims.owner import ContainerAllocation, Owner
 from dra_driver.model.devices.device import device_name
 from dra_driver.model.devices.device_shares import drs_device
@@ -23,6 +23,7 @@ from dra_driver.model.names import TAINT_ADMINISTRATORS
 from dra_driver.model.profile import Profile, ProfileTable
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice, record
+from tests.unit.node.claims.counted import ref
 from tests.unit.node.world import CARDS, card, hold
 
 FIRST, SECOND, THIRD = CARDS[:3]
@@ -44,10 +45,6 @@ def ledger(*owners: tuple[Owner, PreparedDevice]) -> Ledger:
     for owner, device in owners:
         found = found.apply(record(ClaimStep.PREPARE_COMPLETED, owner, (device,)))
     return found
-
-
-def claim(name: str) -> ClaimRef:
-    return ClaimRef("team", name, f"uid-{name}")
 
 
 def values(family: GaugeMetricFamily, *labels: str) -> Mapping[tuple[str, ...], float]:
@@ -100,7 +97,7 @@ def test_the_device_for_administrators_is_no_size_and_its_taint_no_problem() -> 
 
 def test_what_claims_and_containers_have() -> None:
     plugin = ContainerAllocation((PluginDevice(THIRD, Mode.WHOLE, 0),), total=1, answer="a")
-    found = ledger((claim("slices"), SLICES), (claim("instance"), INSTANCE), (plugin, hold(2)))
+    found = ledger((ref("slices"), SLICES), (ref("instance"), INSTANCE), (plugin, hold(2)))
     family = card_metrics.about_allocations(found, KNOWN, SIZES)
     assert values(family, "pci_bus_id", "device", "mode", "profile", "claim", "holder") == {
         (str(FIRST), "gcu0", "shared", "", "slices", ""): 2,
@@ -113,9 +110,9 @@ def test_the_containers_that_use_it() -> None:
     plugin = ContainerAllocation((PluginDevice(THIRD, Mode.WHOLE, 0),), total=1, answer="a")
     admin = hold(2, admin_access=True)
     found = ledger(
-        (claim("slices"), SLICES),
-        (claim("instance"), INSTANCE),
-        (claim("admin"), admin),
+        (ref("slices"), SLICES),
+        (ref("instance"), INSTANCE),
+        (ref("admin"), admin),
         (plugin, hold(2)),
     )
     devices = {"enflame.com/gcu": frozenset({str(plugin.devices[0])})}
@@ -145,17 +142,15 @@ def test_the_containers_that_use_it() -> None:
 
 
 def test_administrators_access_has_nothing() -> None:
-    found = ledger((claim("admin"), hold(0, admin_access=True)))
+    found = ledger((ref("admin"), hold(0, admin_access=True)))
     assert values(card_metrics.about_allocations(found, KNOWN, SIZES), "claim") == {}
 
 
 def test_the_largest_request() -> None:
-    found = ledger((claim("slices"), SLICES), (claim("instance"), INSTANCE))
+    found = ledger((ref("slices"), SLICES), (ref("instance"), INSTANCE))
     largest = card_metrics.about_largest_request(DEVICES, found, SIZES)
     assert values(largest, "mode") == {("whole",): 1, ("shared",): 6, ("drs",): 6}
-    found = ledger(
-        (claim("slices"), SLICES), (claim("instance"), INSTANCE), (claim("whole"), hold(2))
-    )
+    found = ledger((ref("slices"), SLICES), (ref("instance"), INSTANCE), (ref("whole"), hold(2)))
     largest = card_metrics.about_largest_request(DEVICES, found, SIZES)
     assert values(largest, "mode") == {("whole",): 0, ("shared",): 4, ("drs",): 3}
 
@@ -168,7 +163,7 @@ def test_a_size_that_is_left_and_that_no_profile_has_is_no_request(*, stripped: 
         device.pop("allowMultipleAllocations")
         device["capacity"] = {"size": {"value": "6"}}
     one = hold(0, mode=Mode.DRS, consumed={"size": "1"}, instance=Instance(0, "1g.6gb", "u"))
-    found = ledger((claim("one"), one))
+    found = ledger((ref("one"), one))
     sizes = card_metrics.sizes_of([device])
     largest = card_metrics.about_largest_request([device], found, sizes)
     assert values(largest, "mode") == {("drs",): 3}

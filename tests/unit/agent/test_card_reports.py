@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
 from dra_driver.model.card import Problem
 from dra_driver.model.names import TAINT_FOREIGN
 from dra_driver.simulator.state import InstanceState
-from tests.unit.agent.reconcile_rig import ONE, Rig, lose
-from tests.unit.node.drs_world import DrsWorld, errors, tool, whole
+from tests.unit.agent.reconcile_rig import ASKED, ONE, Rig, lose
+from tests.unit.node.drs_world import DrsWorld, errors, whole
 from tests.unit.node.world import CARDS
 
-ASKED = ["0 on", "0 off"]
 THEIRS = InstanceState(9, "1g.6gb", "theirs", (0,))
 FOREIGN = (
     f"GcuCardForeign card {ONE}: DRS instances without a record of this agent: 1g.6gb theirs; if "
@@ -21,11 +16,6 @@ FOREIGN = (
     "--destroy-instance ID` for each, then `efsmi -i 0 --drs off`"
 )
 WITHOUT = f"GcuCardWithoutDrs card {ONE} is not offered in DRS mode: "
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> DrsWorld:
-    return DrsWorld(tmp_path, tool=tool(1))
 
 
 def divide(world: DrsWorld, *instances: InstanceState) -> None:

@@ -6,12 +6,11 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from dra_driver.agent.dra.claim_status import ClaimStatuses
-from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Invalid, KubeError, TooManyRequests, Unavailable
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.node.checkpoint.records import ClaimStep
@@ -101,12 +100,7 @@ def test_the_thread_comes_back_to_a_refused_claim_by_itself(rig: Rig) -> None:
     rig.prepared("a", 0)
     rig.prepared("b", 1)
     rig.api.refusals["a"] = Invalid("no", status=422)
-    statuses = ClaimStatuses(
-        cast("Api", rig.api),
-        ledger=lambda: rig.ledger,
-        cards=lambda: rig.cards,
-        table=lambda _: None,
-    )
+    statuses = rig.another()
     told = threading.Event()
 
     def on_success() -> None:
@@ -222,14 +216,7 @@ def threaded(rig: Rig) -> tuple[ClaimStatuses, dict[str, threading.Thread]]:
         thread = threads[work.args[0]] = threading.Thread(target=work)
         thread.start()
 
-    statuses = ClaimStatuses(
-        cast("Api", rig.api),
-        ledger=lambda: rig.ledger,
-        cards=lambda: rig.cards,
-        table=lambda _: None,
-        spawn=spawn,
-    )
-    return statuses, threads
+    return rig.another(spawn=spawn), threads
 
 
 def test_a_journal_that_cannot_be_read_is_tried_again(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,16 +13,9 @@ from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.errors import HardwareError, JournalError
 from dra_driver.node.checkpoint.records import ClaimStep, record
 from dra_driver.node.recovery.reconciler import NodeReconciler
-from tests.unit.agent.reconcile_rig import ONE, Rig, lose
-from tests.unit.node.drs_world import DrsWorld, errors, instance, tool
+from tests.unit.agent.reconcile_rig import ASKED, ONE, Rig, lose
+from tests.unit.node.drs_world import DrsWorld, errors, instance
 from tests.unit.node.world import CARDS, hold
-
-ASKED = ["0 on", "0 off"]
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> DrsWorld:
-    return DrsWorld(tmp_path, tool=tool(1))
 
 
 def test_a_profile_that_was_learnt_is_published(world: DrsWorld) -> None:

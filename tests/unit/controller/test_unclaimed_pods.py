@@ -109,8 +109,8 @@ def test_either_program_counts(
     made = program(settings, cast("Api", FakeApi()), registry, identity="one")
     of_agents = made._housekeeping._parts["the watch of agents"]
     assert isinstance(of_agents, Reflector)
-    of_agents._handler.on_replace([agent("a")])
-    [watch] = [each for each in made._reflectors if each._resource is PODS]
-    watch._handler.on_event(Change.ADDED, decoded(PODS, thief("p")))
+    of_agents.handler.on_replace([agent("a")])
+    [watch] = [each for each in made._reflectors if each.resource is PODS]
+    watch.handler.on_event(Change.ADDED, decoded(PODS, thief("p")))
     labels = {"node": "a", "namespace": "team"}
     assert registry.get_sample_value(metric_specs.PODS_WITHOUT_CLAIM.name, labels) == 1

@@ -14,8 +14,7 @@ from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.modes.all_modes import all_modes
-from dra_driver.node.modes.driver import ModeDriver
+from dra_driver.node.modes.driver import ModeDriver, all_modes
 from tests.unit.node.drs_world import DrsWorld
 from tests.unit.node.world import CARDS, POOL, Agent
 

@@ -46,7 +46,7 @@ class DoctoredEfsmi(Efsmi):
         if answer.exit_code:
             shown = " ".join(["efsmi", *arguments])
             told = f"`{shown}` ended with {answer.exit_code}: {answer.stderr.strip()}"
-            raise EfsmiFailed(told, answer.exit_code)
+            raise EfsmiFailed(told)
         text = answer.stdout.decode("utf-8", "replace")
         return self._edits[call](text) if call in self._edits else text
 

@@ -51,7 +51,7 @@ def bench() -> Bench:
     [
         pytest.param(HUNG, "CardSilent", id="hung"),
         pytest.param(CardBusy("has not ended"), "CardSilent", id="an earlier call still runs"),
-        pytest.param(EfsmiFailed("ended with 1", 1), "", id="failed"),
+        pytest.param(EfsmiFailed("ended with 1"), "", id="failed"),
         pytest.param(None, "", id="answered"),
     ],
 )

@@ -34,7 +34,7 @@ def test_a_child_that_a_call_leaves_keeps_no_lock(tmp_path: Path) -> None:
 )
 def test_as_process_1_it_takes_the_dead_that_calls_leave(tmp_path: Path, script: str) -> None:
     """In a container nobody else does, and each of them keeps a process ID."""
-    efsmi = tool(tmp_path, script)._path
+    efsmi = tool(tmp_path, script).path
     program = (
         "import ctypes, os\n"
         "from contextlib import suppress\n"

@@ -55,7 +55,7 @@ def replaced(old: str, new: str) -> Edit:
 
 
 def without_json(text: str) -> str:
-    raise EfsmiFailed("`efsmi -q --json-format` ended with 2: unknown arguments", 2)
+    raise EfsmiFailed("`efsmi -q --json-format` ended with 2: unknown arguments")
 
 
 ODDITIES = [

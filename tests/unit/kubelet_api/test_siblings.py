@@ -53,34 +53,21 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Folders]:
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("folder", "name"),
     [
-        pytest.param("dra.sock", id="service, without a pod's UID"),
-        pytest.param(f"dra-{OTHER}.sock", id="service"),
-        pytest.param("gcu-1c36dde5414510a3.sock", id="service, hashed"),
+        pytest.param("service", "dra.sock", id="service, without a pod's UID"),
+        pytest.param("service", f"dra-{OTHER}.sock", id="service"),
+        pytest.param("service", "gcu-1c36dde5414510a3.sock", id="service, hashed"),
+        pytest.param("registry", "gcu.enflame.com-reg.sock", id="without a pod's UID"),
+        pytest.param("registry", f"gcu.enflame.com-{OTHER}-reg.sock", id="with it"),
+        pytest.param("registry", "gcu-1c36dde5414510a3-reg.sock", id="hashed"),
     ],
 )
-def test_a_dead_agents_service_is_removed(folders: Folders, name: str) -> None:
-    dead = folders.leave(folders.service / name)
+def test_a_dead_agents_socket_is_removed(folders: Folders, folder: str, name: str) -> None:
+    dead = folders.leave(getattr(folders, folder) / name)
     siblings = folders.siblings()
     siblings.run_once()
     assert dead.exists(), "it may be one that will listen in a moment"
-    siblings.run_once()
-    assert not dead.exists()
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param("gcu.enflame.com-reg.sock", id="without a pod's UID"),
-        pytest.param(f"gcu.enflame.com-{OTHER}-reg.sock", id="with it"),
-        pytest.param("gcu-1c36dde5414510a3-reg.sock", id="hashed"),
-    ],
-)
-def test_a_dead_agents_registration_is_removed(folders: Folders, name: str) -> None:
-    dead = folders.leave(folders.registry / name)
-    siblings = folders.siblings()
-    siblings.run_once()
     siblings.run_once()
     assert not dead.exists()
 

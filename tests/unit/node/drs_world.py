@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,8 +20,7 @@ from dra_driver.model.errors import GcuError, HardwareError
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.modes.all_modes import all_modes
-from dra_driver.node.modes.driver import ModeDriver
+from dra_driver.node.modes.driver import ModeDriver, all_modes
 from dra_driver.node.recovery.profile_prober import ProfileProber
 from dra_driver.node.recovery.reconciler import Findings, NodeReconciler
 from tests.unit.memory_efsmi import MemoryEfsmi
@@ -165,3 +165,9 @@ def errors(agent: Agent, *refs: ClaimRef) -> list[str]:
     """Prepare each claim by itself; the error of each, empty for success."""
     answers = [agent.preparer.prepare([ref])[ref.uid] for ref in refs]
     return [str(answer) if isinstance(answer, GcuError) else "" for answer in answers]
+
+
+def edits(world: DrsWorld, name: str) -> list[dict[str, Any]]:
+    """What the CDI file of claim `name` does to a container, by device."""
+    content = world.files()[f"gcu.enflame.com-claim-uid-{name}.json"]
+    return [device["containerEdits"] for device in json.loads(content)["devices"]]

@@ -9,9 +9,9 @@ from typing import Any
 
 from dra_driver.model.card import Problem
 from dra_driver.model.claims.claim import ClaimRef
+from dra_driver.model.claims.claim_device import Prepared
 from dra_driver.model.errors import GcuError
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.preparer import Prepared
 from tests.unit.memory_efsmi import MemoryEfsmi
 from tests.unit.node.allocations import Allocations
 from tests.unit.node.drs_world import DrsWorld

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,16 +22,6 @@ from tests.unit.node.world import CARDS, Agent, claim, result
 
 CARD = str(CARDS[0])
 Made = Callable[[str], dict[str, Any]]
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> DrsWorld:
-    return DrsWorld(tmp_path)
-
-
-@pytest.fixture
-def agent(world: DrsWorld) -> Agent:
-    return world.start()
 
 
 HOLDERS: dict[str, Made] = {

@@ -96,8 +96,7 @@ def test_lost_in_the_middle_and_ended_before_it_is_back(
 
 
 @comebacks
-def test_lost_while_it_is_used(tmp_path: Path, back: Callable[[DrsWorld], None]) -> None:
-    world = DrsWorld(tmp_path, tool=tool())
+def test_lost_while_it_is_used(world: DrsWorld, back: Callable[[DrsWorld], None]) -> None:
     agent = world.start()
     ref = world.api.add(instance("a", 0, 1))
     assert errors(agent, ref) == [""]
@@ -115,10 +114,8 @@ def test_lost_while_it_is_used(tmp_path: Path, back: Callable[[DrsWorld], None])
 
 @pytest.mark.parametrize("claim", [whole("a", 0), slices("a", 0, 2)], ids=["whole", "shared"])
 def test_a_card_that_is_back_with_another_minor_is_told_to_who_holds_it(
-    tmp_path: Path, claim: dict[str, object]
+    world: DrsWorld, agent: Agent, claim: dict[str, object]
 ) -> None:
-    world = DrsWorld(tmp_path, tool=tool())
-    agent = world.start()
     ref = world.api.add(claim)
     assert errors(agent, ref) == [""]
     lose(world)
@@ -130,9 +127,8 @@ def test_a_card_that_is_back_with_another_minor_is_told_to_who_holds_it(
     assert '"ENFLAME_VISIBLE_DEVICES=9"' in text
 
 
-def test_the_kernel_driver_is_loaded_anew_while_cards_are_used(tmp_path: Path) -> None:
+def test_the_kernel_driver_is_loaded_anew_while_cards_are_used(world: DrsWorld) -> None:
     """Instances are gone, minors and indexes are others; in between nothing works."""
-    world = DrsWorld(tmp_path, tool=tool())
     agent = world.start()
     refs = [world.api.add(instance("a", 0, 1)), world.api.add(whole("b", 1))]
     assert errors(agent, *refs) == ["", ""]

@@ -8,6 +8,7 @@ from dra_driver.node.claims.failures import TRIES
 from dra_driver.simulator.boot import with_ecc
 from tests.unit.node.card_changes import ONE, at_rest, back_after_a_reset
 from tests.unit.node.drs_world import DrsWorld, errors, instance, tool
+from tests.unit.node.world import Agent
 
 
 def switch_ecc(world: DrsWorld, state: str) -> None:
@@ -16,10 +17,8 @@ def switch_ecc(world: DrsWorld, state: str) -> None:
     world.tool.machine = machine.with_card(with_ecc(machine.card(ONE), state))
 
 
-def test_ecc_is_switched_while_the_card_is_used(tmp_path: Path) -> None:
+def test_ecc_is_switched_while_the_card_is_used(world: DrsWorld, agent: Agent) -> None:
     """Instances are made anew from the card's other profiles, of the sizes that were granted."""
-    world = DrsWorld(tmp_path, tool=tool())
-    agent = world.start()
     refs = [world.api.add(instance("a", 0, 1)), world.api.add(instance("b", 0, 3))]
     assert errors(agent, *refs) == ["", ""]
     switch_ecc(world, "Disable")
@@ -61,9 +60,7 @@ def turn_profiles(world: DrsWorld, ids: tuple[int, int, int]) -> None:
     world.tool.set_card(ONE, forms={**card.forms, "Enable": form._replace(profiles=turned)})
 
 
-def test_an_empty_card_is_asked_again_for_its_profiles(tmp_path: Path) -> None:
-    world = DrsWorld(tmp_path, tool=tool())
-    agent = world.start()
+def test_an_empty_card_is_asked_again_for_its_profiles(world: DrsWorld, agent: Agent) -> None:
     first, later = world.api.add(instance("b", 0, 1)), world.api.add(instance("a", 0, 1))
     assert errors(agent, first) == [""]
     agent.preparer.unprepare([first])
@@ -73,9 +70,8 @@ def test_an_empty_card_is_asked_again_for_its_profiles(tmp_path: Path) -> None:
     at_rest(world, agent, held=True)
 
 
-def test_an_instance_of_another_profile_than_asked_is_taken_back(tmp_path: Path) -> None:
+def test_an_instance_of_another_profile_than_asked_is_taken_back(world: DrsWorld) -> None:
     """On a card that is divided, and so was not asked again; the next create knows better."""
-    world = DrsWorld(tmp_path, tool=tool())
     agent = world.start()
     neighbour, later = world.api.add(instance("b", 0, 1)), world.api.add(instance("a", 0, 1))
     assert errors(agent, neighbour) == [""]
@@ -92,10 +88,8 @@ def test_an_instance_of_another_profile_than_asked_is_taken_back(tmp_path: Path)
 
 
 def test_a_card_that_was_reset_is_asked_again_before_its_instances_are_remade(
-    tmp_path: Path,
+    world: DrsWorld, agent: Agent
 ) -> None:
-    world = DrsWorld(tmp_path, tool=tool())
-    agent = world.start()
     refs = [world.api.add(instance("a", 0, 1)), world.api.add(instance("b", 0, 3))]
     assert errors(agent, *refs) == ["", ""]
     turn_profiles(world, (2, 0, 1))

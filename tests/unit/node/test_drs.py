@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,25 +10,10 @@ import pytest
 from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
 from dra_driver.node.cdi.spec import Injection
-from tests.unit.node.drs_world import DrsWorld, errors, instance, share, slices, tool, whole
+from tests.unit.node.drs_world import DrsWorld, edits, errors, instance, share, slices, tool, whole
 from tests.unit.node.world import CARDS, Agent, claim, pod, result
 
 ONE = str(CARDS[0])
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> DrsWorld:
-    return DrsWorld(tmp_path)
-
-
-@pytest.fixture
-def agent(world: DrsWorld) -> Agent:
-    return world.start()
-
-
-def edits(world: DrsWorld, name: str) -> list[dict[str, Any]]:
-    content = world.files()[f"gcu.enflame.com-claim-uid-{name}.json"]
-    return [device["containerEdits"] for device in json.loads(content)["devices"]]
 
 
 def test_an_instance_for_a_claim(world: DrsWorld, agent: Agent) -> None:

@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.unit.node.drs_world import DrsWorld, errors, instance, tool, whole
+from tests.unit.node.drs_world import DrsWorld, edits, errors, instance, tool, whole
 from tests.unit.node.world import CARDS, Agent
 
 ONE = str(CARDS[0])
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> DrsWorld:
-    return DrsWorld(tmp_path)
-
-
-@pytest.fixture
-def agent(world: DrsWorld) -> Agent:
-    return world.start()
-
-
-def edits(world: DrsWorld, name: str) -> list[dict[str, Any]]:
-    content = world.files()[f"gcu.enflame.com-claim-uid-{name}.json"]
-    return [device["containerEdits"] for device in json.loads(content)["devices"]]
 
 
 @pytest.mark.parametrize(

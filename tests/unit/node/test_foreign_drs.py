@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
 from dra_driver.simulator.state import InstanceState
 from tests.unit.node.drs_world import DrsWorld, errors, instance, whole
 from tests.unit.node.world import CARDS, Agent
 
 ONE = str(CARDS[0])
 FOREIGN = InstanceState(1, "1g.6gb", "5b0c4c7e-6a0e-4a54-9d0b-0f3a3f2f6a11", (0,))
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> DrsWorld:
-    return DrsWorld(tmp_path)
-
-
-@pytest.fixture
-def agent(world: DrsWorld) -> Agent:
-    return world.start()
 
 
 def test_a_foreign_instance_is_never_touched(world: DrsWorld, agent: Agent) -> None:

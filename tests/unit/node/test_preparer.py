@@ -24,11 +24,6 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-@pytest.fixture
-def agent(world: World) -> Agent:
-    return world.start()
-
-
 def prepared(agent: Agent, *refs: ClaimRef) -> list[str]:
     """The error of each claim, in order; empty for success."""
     answers = agent.preparer.prepare(refs)

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.node.claims.restore import Outcome
 from tests.unit.node.damage import damage
-from tests.unit.node.drs_world import DrsWorld, errors, instance, tool, whole
+from tests.unit.node.drs_world import DrsWorld, errors, instance, whole
 from tests.unit.node.world import CARDS, Agent
 
 ONE = str(CARDS[0])
 ALL = '"uid":"uid-a"'
 LAST = '"kind":"prepared"'
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> DrsWorld:
-    return DrsWorld(tmp_path, tool=tool())
 
 
 def two_agents(world: DrsWorld, words: str) -> tuple[Agent, Agent, ClaimRef]:
@@ -78,9 +71,8 @@ def test_a_look_takes_it_in(world: DrsWorld, words: str, which: int) -> None:
     assert world.reconcile(agents[which]).recovered == {}
 
 
-def test_a_file_that_goes_before_it_is_taken_in_is_not(world: DrsWorld) -> None:
+def test_a_file_that_goes_before_it_is_taken_in_is_not(world: DrsWorld, agent: Agent) -> None:
     """Another agent unprepares its claim meanwhile."""
-    agent = world.start()
     ref = world.api.add(whole("a", 0))
     assert errors(agent, ref) == [""]
     assert agent.preparer.unprepare([ref]) == {ref.uid: None}

@@ -10,6 +10,7 @@ import pytest
 from dra_driver.node.checkpoint import frames
 from dra_driver.node.checkpoint.records import decode, encode
 from tests.unit.node.drs_world import DrsWorld, errors, slices
+from tests.unit.node.world import Agent
 
 
 @pytest.fixture
@@ -31,8 +32,7 @@ def test_before_it_is_known_what_is_published_they_are_as_was_promised(world: Dr
     assert "1 of the 12 slices of card 0000:0d:00.0, and 0 are left" in error
 
 
-def test_a_promise_outlives_the_claim_that_had_it_first(world: DrsWorld) -> None:
-    agent = world.start()
+def test_a_promise_outlives_the_claim_that_had_it_first(world: DrsWorld, agent: Agent) -> None:
     last = world.api.add(slices("b", 0, 4))
     assert errors(agent, last) == [""]
     agent.preparer.unprepare([world.api.add(slices("a", 0, 8))])
@@ -41,8 +41,7 @@ def test_a_promise_outlives_the_claim_that_had_it_first(world: DrsWorld) -> None
     assert errors(again, world.api.add(slices("c", 0, 8))) == [""]
 
 
-def test_a_card_that_nobody_holds_is_cut_by_the_rule(world: DrsWorld) -> None:
-    agent = world.start()
+def test_a_card_that_nobody_holds_is_cut_by_the_rule(world: DrsWorld, agent: Agent) -> None:
     agent.preparer.unprepare([world.api.add(slices("a", 0, 8))])
     (error,) = errors(agent, world.api.add(slices("b", 0, 8)))
     assert "8 of the 6 slices" in error

@@ -24,7 +24,7 @@ from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.records import PreparedDevice
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
 from dra_driver.node.claims.manager import PreparedClaimManager
-from dra_driver.node.claims.recreated import RecreatedInstance
+from dra_driver.node.claims.restore import RecreatedInstance
 from dra_driver.node.locks import Locks, Take, take_lock
 from dra_driver.node.modes.driver import ModeDriver, WholeCard
 from dra_driver.node.ports import Hardware

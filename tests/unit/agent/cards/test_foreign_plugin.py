@@ -35,7 +35,7 @@ def test_whose_resources(devices: dict[str, set[str]], foreign: list[str]) -> No
 
 def test_pods_of_a_plugin_that_is_gone_count_until_they_end() -> None:
     kubelet = Kubelet()
-    detector = ForeignPluginDetector(kubelet)
+    detector = ForeignPluginDetector(kubelet.offered, kubelet.containers)
     assert detector.pod_count == 0
     theirs = [
         ContainerResources("team", f"p{i}", "main", {SHARED: frozenset({"7"})}) for i in range(4)

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from dra_driver.agent.cards.node_labels import NodeLabeller, card_labels
+from dra_driver.agent.cards.node_labels import card_labels, node_labeller
 from dra_driver.kube.api import Api
 from dra_driver.model.card import Card
 from dra_driver.model.claims.claim import Object
@@ -71,11 +71,10 @@ def test_nothing_is_written_before_the_cards_are_known() -> None:
             )
             written.append(body["metadata"])
 
-    labeller = NodeLabeller(
+    labeller = node_labeller(
         cast("Api", Server()),
         "node-1",
         cards=lambda: found[0],
-        clock=lambda: 0.0,
         kubelet=lambda: None,
     )
     labeller.run_once()

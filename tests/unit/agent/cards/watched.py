@@ -25,7 +25,14 @@ class Watched:
     """Cards of a simulated machine of two S60, with a clock that only the test moves. A look at
     the bus comes every 5 s, a full one every 60 s."""
 
-    def __init__(self, root: Path, **keys: Any) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        cooldown: float = COOLDOWN,
+        error_limit: int | None = None,
+        **keys: Any,
+    ) -> None:
         described = [{"bdf": str(address), "model": "S60"} for address in (FIRST, SECOND)]
         self.machine = SimulatedMachine.create(
             {"cards": described, **keys}, root, plain_device_files=True
@@ -36,9 +43,9 @@ class Watched:
         self.changes = 0
         self.now = 0.0
         sysfs = Sysfs(root)
-        self.breaker = HungCardBreaker(COOLDOWN, clock=lambda: self.now)
+        self.breaker = HungCardBreaker(cooldown, clock=lambda: self.now)
         self.cards = CardCache(
-            Machine(sysfs, self.efsmi),
+            Machine(sysfs, self.efsmi, error_limit=error_limit),
             sysfs,
             presence_interval=5.0,
             inventory_interval=60.0,

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import cast
 
 import pytest
 
-from dra_driver.agent.dra.claim_status import ClaimStatuses
-from dra_driver.kube.api import Api
 from dra_driver.node.checkpoint.records import ClaimStep
 from tests.unit.agent.claim_statuses import ILL, Rig, run_here
 from tests.unit.node.world import CARDS, card, claim, result
@@ -42,10 +39,7 @@ def test_only_what_is_prepared_is_told(rig: Rig, kind: ClaimStep) -> None:
 def test_a_restart_writes_nothing_that_stands_there(rig: Rig) -> None:
     rig.prepared("a", 0)
     rig.statuses.write()
-    again = Rig()
-    again.api, again.ledger = rig.api, rig.ledger
-    again.statuses._api = cast("Api", rig.api)
-    again.statuses.write()
+    rig.another(spawn=run_here).write()
     assert rig.api.patches == ["a"]
     assert rig.api.gets == ["a", "a"]
 
@@ -138,12 +132,5 @@ def test_entries_of_other_drivers_do_not_matter(rig: Rig) -> None:
     rig.api.stored["a"]["status"]["devices"] = [theirs]
     rig.statuses.write()
     assert rig.told("a")[0] == theirs
-    again = ClaimStatuses(
-        cast("Api", rig.api),
-        ledger=lambda: rig.ledger,
-        cards=lambda: rig.cards,
-        table=lambda _: None,
-        spawn=run_here,
-    )
-    again.write()
+    rig.another(spawn=run_here).write()
     assert rig.api.patches == ["a"]

@@ -37,7 +37,11 @@ class World:
         self.kubelet_error: KubeletError | None = None
         self.now = 0.0
         self.detector = DeletedClaimDetector(
-            self, self, lambda: self.ledger, on_change=self.on_change, clock=lambda: self.now
+            self,
+            self.containers,
+            lambda: self.ledger,
+            on_change=self.on_change,
+            clock=lambda: self.now,
         )
 
     def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:

@@ -7,14 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.agent.cards.card_cache import CardCache
-from dra_driver.agent.cards.card_events import CardEvents
 from dra_driver.agent.dra.device_health import DeviceHealths
-from dra_driver.agent.events import EventReporter
-from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.hardware.efsmi.runner import EfsmiHung
-from dra_driver.hardware.machine import Machine
-from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.kubelet_api.dra.health import Health
 from dra_driver.model.card import Problem
 from dra_driver.model.claims.claim import ClaimRef
@@ -23,41 +17,23 @@ from dra_driver.model.names import TAINT_FOREIGN
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
 from dra_driver.node.checkpoint.records import PreparedDevice
-from dra_driver.simulator.machine import SimulatedMachine
-from tests.unit.agent.recorder import ListRecorder
-from tests.unit.hardware.doctored import DoctoredEfsmi, Edit
+from tests.unit.agent.cards.watched import FIRST, SECOND, Watched
 
-CARDS = ("0000:0d:00.0", "0000:0e:00.0")
+CARDS = (str(FIRST), str(SECOND))
 POOL = "gcu.enflame.com/node"
 ONE, TWO = "whole-0000-0d-00-0", "whole-0000-0e-00-0"
 UNIX_TIME = 1_700_000_000.0
 
 
-class World:
-    """A simulated machine whose cards are looked at when the test says so, at time `now`."""
+class World(Watched):
+    """The health of the devices of those cards."""
 
     def __init__(self, root: Path) -> None:
-        self.machine = SimulatedMachine.create(
-            {"cards": [{"bdf": bdf, "model": "S60"} for bdf in CARDS]},
-            root,
-            plain_device_files=True,
-        )
-        self.edits: dict[str, Edit] = {}
+        super().__init__(root, cooldown=0)
         self.now = 100.0
         self.published: list[dict[str, str]] = [{"name": ONE}, {"name": TWO}]
         self.ledger = Ledger()
         self.journal_error: JournalError | None = None
-        sysfs = Sysfs(root)
-        self.cards = CardCache(
-            Machine(sysfs, DoctoredEfsmi(self.machine, self.edits)),
-            sysfs,
-            presence_interval=5.0,
-            inventory_interval=60.0,
-            breaker=HungCardBreaker(0),
-            on_change=lambda: None,
-            card_events=CardEvents(EventReporter(ListRecorder(), "node"), simulated=True),
-            clock=lambda: self.now,
-        )
         self.healths = DeviceHealths(
             self.cards,
             pool=POOL,

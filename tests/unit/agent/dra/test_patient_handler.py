@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Sequence
 import pytest
 
 from dra_driver.agent.dra.patient_handler import PatientHandler
-from dra_driver.kubelet_api.dra.handler import Prepared
 from dra_driver.model.claims.claim import ClaimRef
+from dra_driver.model.claims.claim_device import Prepared
 from dra_driver.model.errors import DeviceHeld, GcuError, Refused
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import ClaimStep, record

@@ -61,7 +61,7 @@ def reported(node: Node, serving: Serving) -> ListRecorder:
     NodeChecks(
         cast("Api", node),
         "n1",
-        kubelet=node,
+        has_exclusive_cpus=node.has_exclusive_cpus,
         serving=ServingState(ServingDecision(serving.mode, "of the test", has_dra=True)),
         injection=serving.injection,
         injection_method=lambda: serving.method,

@@ -12,8 +12,8 @@ from dra_driver.agent.lifecycle.serving_mode import (
     ServingDecision,
     ServingMode,
     ServingModeSelector,
+    ServingModeWatcher,
 )
-from dra_driver.agent.lifecycle.serving_mode_watcher import ServingModeWatcher
 from dra_driver.kube.api import Api, ServerVersion
 from dra_driver.kube.errors import Unavailable
 from dra_driver.kube.resources import RESOURCE_SLICES, Resource

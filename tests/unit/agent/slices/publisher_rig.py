@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from dra_driver.agent.slices.publish_lock import PublishLock
-from dra_driver.agent.slices.publisher import Publisher
+from dra_driver.agent.slices.publisher import SlicePublisher
 from dra_driver.agent.slices.slices import SliceForm
 from dra_driver.kube.api import Api
 from dra_driver.model.claims.claim import Object
@@ -43,7 +43,7 @@ class Rig:
         self.waits: list[float] = []
         self.on_wait: Callable[[], None] = lambda: None
         self._waits_left = waits
-        self.publisher = Publisher(
+        self.publisher = SlicePublisher(
             cast("Api", api),
             "n1",
             devices=self._devices,

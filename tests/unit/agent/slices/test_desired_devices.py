@@ -7,27 +7,19 @@ from typing import Any, cast
 
 import pytest
 
-from dra_driver.agent.cards.card_cache import CardCache
 from dra_driver.agent.cards.card_config import CardConfigSource
-from dra_driver.agent.cards.card_events import CardEvents
-from dra_driver.agent.events import EventReporter
 from dra_driver.agent.slices.desired_devices import DesiredDevices
 from dra_driver.agent.slices.device_layout import Devices, slice_count, with_layouts_in_use
 from dra_driver.agent.slices.slice_totals import config_in_use
 from dra_driver.config.card_rules import CardRules, load_card_rules
-from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.hardware.drs.profiles import ProfileTables
-from dra_driver.hardware.machine import Machine
-from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.kube.api import Api
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_CHANGING
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import ClaimStep, record
-from dra_driver.simulator.machine import SimulatedMachine
-from tests.unit.agent.recorder import ListRecorder
-from tests.unit.hardware.doctored import DoctoredEfsmi
+from tests.unit.agent.cards.watched import Watched
 from tests.unit.node.claims.counted import ref
 from tests.unit.node.world import hold
 
@@ -35,26 +27,13 @@ FIRST, SECOND = "0000:0d:00.0", "0000:0e:00.0"
 UNHEALTHY = "gcu.enflame.com/unhealthy"
 
 
-class Offering:
+class Offering(Watched):
     """Two cards; `publish` lets what is offered stand on the server."""
 
     def __init__(self, root: Path, **settings: Any) -> None:
-        described = [{"bdf": bdf, "model": "S60"} for bdf in (FIRST, SECOND)]
-        self.machine = SimulatedMachine.create(
-            {"cards": described}, root / "machine", plain_device_files=True
-        )
+        super().__init__(root / "machine", cooldown=0, error_limit=settings.get("limit"))
         self.published: Devices = []
         self.ledger = Ledger()
-        sysfs = Sysfs(self.machine.root)
-        self.cards = CardCache(
-            Machine(sysfs, DoctoredEfsmi(self.machine, {}), error_limit=settings.get("limit")),
-            sysfs,
-            presence_interval=5.0,
-            inventory_interval=60.0,
-            breaker=HungCardBreaker(0),
-            on_change=lambda: None,
-            card_events=CardEvents(EventReporter(ListRecorder(), "n1"), simulated=True),
-        )
         self.card_configs = CardConfigSource(
             cast("Api", None),
             "n1",

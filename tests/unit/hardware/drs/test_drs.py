@@ -276,7 +276,7 @@ def test_a_card_without_instances_is_known_beside_one_that_hangs(
 
     def without_older_list(*arguments: str, inherit: Sequence[int] = ()) -> str:
         if "--list-instance" in arguments:
-            raise EfsmiFailed("unknown option", 2)
+            raise EfsmiFailed("unknown option")
         return ask(*arguments, inherit=inherit)
 
     monkeypatch.setattr(tool, "run", without_older_list)

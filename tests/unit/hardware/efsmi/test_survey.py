@@ -35,7 +35,7 @@ def hung(_: str) -> str:
 
 
 def failed(_: str) -> str:
-    raise EfsmiFailed("`efsmi` was killed by signal 11: no output", -11)
+    raise EfsmiFailed("`efsmi` was killed by signal 11: no output")
 
 
 def of_card(index: int, edit: Edit) -> dict[str, Edit]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dra_driver.kubelet_api.dra.handler import Prepared
 from dra_driver.model.claims.claim import ClaimRef
+from dra_driver.model.claims.claim_device import Prepared
 from dra_driver.model.errors import GcuError
 
 ONE = ClaimRef("team", "one", "uid-1")

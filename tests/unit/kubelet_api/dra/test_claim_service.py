@@ -9,33 +9,23 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from dra_driver.kubelet_api.dra.claim_service import ClaimService
-from dra_driver.kubelet_api.dra.handler import ClaimHandler, Prepared
+from dra_driver.kubelet_api.dra.handler import ClaimHandler
 from dra_driver.model.claims.claim import ClaimRef
+from dra_driver.model.claims.claim_device import Prepared
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import GcuError, Refused
 from tests.unit.kubelet_api.callers import Caller, Observer
+from tests.unit.kubelet_api.dra.handler import ONE, Handler
 
-ONE = ClaimRef("team", "one", "uid-1")
 TWO = ClaimRef("team", "two", "uid-2")
-
-
-class Handler:
-    """Prepares whatever it is asked for."""
-
-    def prepare(
-        self, refs: Sequence[ClaimRef], *, is_cancelled: Callable[[], bool]
-    ) -> Mapping[str, Prepared | GcuError]:
-        assert not is_cancelled()
-        return {ref.uid: () for ref in refs}
-
-    def unprepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, GcuError | None]:
-        return {ref.uid: None for ref in refs}
+DONE: Mapping[str, Prepared] = {ONE.uid: (), TWO.uid: ()}
 
 
 class Hanging(Handler):
     """Works on claim ONE until it may go on."""
 
     def __init__(self) -> None:
+        super().__init__(prepared=DONE, unprepared=dict.fromkeys(DONE))
         self.begun, self.go = threading.Event(), threading.Event()
 
     def prepare(
@@ -44,7 +34,7 @@ class Hanging(Handler):
         if ONE in refs:
             self.begun.set()
             assert self.go.wait(60)
-        return {ref.uid: () for ref in refs}
+        return super().prepare(refs, is_cancelled=is_cancelled)
 
 
 def service(handler: ClaimHandler, **limits: float) -> ClaimService:
@@ -82,12 +72,8 @@ def test_beside_a_running_call(active: bool, asked: list[ClaimRef], refused: boo
 
 
 def test_what_has_ended_is_forgotten() -> None:
-    class Failing(Handler):
-        def unprepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, GcuError | None]:
-            raise KeyError
-
     caller = Caller()
-    claims = service(Failing())
+    claims = service(Handler(DONE, KeyError()))
     for answer in claims.unprepare([ONE, TWO], caller.context).values():
         assert "internal error of the agent: KeyError" in str(answer)
     caller.active = False
@@ -103,17 +89,14 @@ def test_the_handler_learns_that_a_call_is_given_up() -> None:
         ) -> Mapping[str, Prepared | GcuError]:
             before, caller.active = is_cancelled(), False
             assert (before, is_cancelled()) == (False, True)
-            return {ref.uid: () for ref in refs}
+            return DONE
 
     assert service(Asking()).prepare([ONE], caller.context) == {ONE.uid: ()}
 
 
 def test_what_was_not_asked_for_is_not_answered() -> None:
-    class Lavish(Handler):
-        def unprepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, GcuError | None]:
-            return {ref.uid: None for ref in (ONE, TWO)}
-
-    assert service(Lavish()).unprepare([TWO], Caller().context) == {TWO.uid: None}
+    lavish = service(Handler(unprepared=dict.fromkeys(DONE)))
+    assert lavish.unprepare([TWO], Caller().context) == {TWO.uid: None}
 
 
 def test_so_many_work_at_a_time_and_the_next_when_one_has_ended() -> None:
@@ -150,12 +133,9 @@ def test_who_is_held_up_holds_nobody_up() -> None:
 
 
 def test_each_call_that_asks_for_something_is_observed() -> None:
-    class Refusing(Handler):
-        def unprepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, GcuError | None]:
-            return {ref.uid: Refused("no") if ref == TWO else None for ref in refs}
-
     observer = Observer()
-    claims = ClaimService(Refusing(), observer, Effects())
+    refusing = Handler(DONE, {ONE.uid: None, TWO.uid: Refused("no")})
+    claims = ClaimService(refusing, observer, Effects())
     claims.prepare([ONE], Caller().context)
     claims.unprepare([ONE, TWO], Caller().context)
     claims.prepare([], Caller().context)

@@ -199,5 +199,5 @@ def listening(node: Node) -> subprocess.Popen[str]:
 def wait_until_nobody_listens(node: Node) -> None:
     with node.feed._changed:
         assert node.feed._changed.wait_for(
-            lambda: node.feed._open == 0, timeout=fake_kubelet.PATIENCE
+            lambda: node.feed.listeners == 0, timeout=fake_kubelet.PATIENCE
         )

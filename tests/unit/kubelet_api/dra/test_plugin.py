@@ -12,12 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.kubelet_api.dra.handler import Prepared
 from dra_driver.kubelet_api.dra.plugin import KubeletPlugin
 from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.claims.claim import ClaimRef
-from dra_driver.model.claims.claim_device import ClaimDevice
+from dra_driver.model.claims.claim_device import ClaimDevice, Prepared
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import GcuError, Refused
 from tests.unit.kubelet_api import fake_kubelet

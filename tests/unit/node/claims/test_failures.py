@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,7 @@ from dra_driver.node.claims.failures import TRIES
 from dra_driver.simulator.state import InstanceState
 from tests.unit.node.claims.counted import DEVICE
 from tests.unit.node.drs_world import DrsWorld, errors, instance, share, slices, whole
-from tests.unit.node.world import CARDS, World, claim, hold, pod
+from tests.unit.node.world import CARDS, Agent, World, claim, hold, pod
 
 ONE = str(CARDS[0])
 FOREIGN = InstanceState(1, "1g.6gb", "5b0c4c7e-6a0e-4a54-9d0b-0f3a3f2f6a11", (0,))
@@ -22,14 +21,8 @@ FOREIGN = InstanceState(1, "1g.6gb", "5b0c4c7e-6a0e-4a54-9d0b-0f3a3f2f6a11", (0,
 Change = Callable[[DrsWorld], None]
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> DrsWorld:
-    return DrsWorld(tmp_path)
-
-
 @pytest.mark.parametrize("fault", ["create-fails", "drs-on-refused"])
-def test_a_card_that_makes_no_instance(world: DrsWorld, fault: str) -> None:
-    agent = world.start()
+def test_a_card_that_makes_no_instance(world: DrsWorld, agent: Agent, fault: str) -> None:
     world.tool.set_fault(fault)
     failing = world.api.add(instance("a", 0, 1))
     assert all(errors(agent, *[failing] * TRIES))
@@ -40,8 +33,7 @@ def test_a_card_that_makes_no_instance(world: DrsWorld, fault: str) -> None:
     assert world.failures.tripped() == frozenset()
 
 
-def test_a_card_that_cannot_be_switched_out_of_drs_mode(world: DrsWorld) -> None:
-    agent = world.start()
+def test_a_card_that_cannot_be_switched_out_of_drs_mode(world: DrsWorld, agent: Agent) -> None:
     before, after = world.api.add(instance("a", 0, 1)), world.api.add(whole("b", 0))
     assert errors(agent, before) == [""]
     world.tool.set_fault("drs-off-refused")
@@ -50,8 +42,7 @@ def test_a_card_that_cannot_be_switched_out_of_drs_mode(world: DrsWorld) -> None
     assert world.failures.tripped() == {hold(0).device_name}
 
 
-def test_an_instance_that_cannot_be_made_again(world: DrsWorld) -> None:
-    agent = world.start()
+def test_an_instance_that_cannot_be_made_again(world: DrsWorld, agent: Agent) -> None:
     prepared = world.api.add(instance("a", 0, 1))
     assert errors(agent, prepared) == [""]
     world.reboot()
@@ -64,8 +55,7 @@ def test_an_instance_that_cannot_be_made_again(world: DrsWorld) -> None:
     assert (agent.held(), dict(world.failures.waiting())) == ({}, {})
 
 
-def test_a_neighbour_that_ends_lets_the_next_one_try(world: DrsWorld) -> None:
-    agent = world.start()
+def test_a_neighbour_that_ends_lets_the_next_one_try(world: DrsWorld, agent: Agent) -> None:
     neighbour, failing = world.api.add(instance("n", 0, 1)), world.api.add(instance("a", 0, 3))
     assert errors(agent, neighbour) == [""]
     world.tool.set_fault("create-fails")
@@ -155,10 +145,9 @@ CARD_HANGS = faulty("card-hangs", card=ONE)
     ],
 )
 def test_wherever_in_a_prepare_the_card_fails(
-    world: DrsWorld, first: Change, then: Change | None, asked: Mode
+    world: DrsWorld, agent: Agent, first: Change, then: Change | None, asked: Mode
 ) -> None:
     """Each try counts once; when the card is well the next one ends it all."""
-    agent = world.start()
     failing = world.api.add(CLAIMS[asked])
     first(world)
     assert errors(agent, failing) != [""]
@@ -178,10 +167,9 @@ def test_wherever_in_a_prepare_the_card_fails(
     "shares", [[(0, 1), (0, 5)], [(1, 1), (0, 5)]], ids=["on one card", "on two cards"]
 )
 def test_what_else_was_made_for_the_claim_is_no_success(
-    world: DrsWorld, shares: list[tuple[int, int]]
+    world: DrsWorld, agent: Agent, shares: list[tuple[int, int]]
 ) -> None:
     """There is no instance of size 5."""
-    agent = world.start()
     parts = [
         share(card, Mode.DRS, size, f"s{card}{size}", f"r{at}")
         for at, (card, size) in enumerate(shares)
@@ -194,10 +182,9 @@ def test_what_else_was_made_for_the_claim_is_no_success(
 
 @pytest.mark.parametrize("change", [CARD_HANGS, gone], ids=["hangs", "is lost"])
 def test_a_prepared_claim_that_waits_for_its_card_after_a_reboot(
-    world: DrsWorld, change: Change
+    world: DrsWorld, agent: Agent, change: Change
 ) -> None:
     """The kubelet's tries count; not the agent's own, as a container may run with the claim."""
-    agent = world.start()
     prepared = world.api.add(instance("a", 0, 1))
     assert errors(agent, prepared) == [""]
     World.reboot(world)  # of a machine that keeps its instances
@@ -212,8 +199,9 @@ def test_a_prepared_claim_that_waits_for_its_card_after_a_reboot(
     assert (world.failures.tripped(), dict(world.failures.waiting())) == (frozenset(), {})
 
 
-def test_a_claim_that_runs_does_not_open_what_makes_nothing_for_others(world: DrsWorld) -> None:
-    agent = world.start()
+def test_a_claim_that_runs_does_not_open_what_makes_nothing_for_others(
+    world: DrsWorld, agent: Agent
+) -> None:
     running, failing = world.api.add(instance("n", 0, 1)), world.api.add(instance("a", 0, 1))
     assert errors(agent, running) == [""]
     world.tool.set_fault("create-fails")
@@ -222,9 +210,8 @@ def test_a_claim_that_runs_does_not_open_what_makes_nothing_for_others(world: Dr
     assert world.failures.tripped() == {DEVICE}
 
 
-def test_an_unprepare_that_fails_is_no_try_of_a_prepare(world: DrsWorld) -> None:
+def test_an_unprepare_that_fails_is_no_try_of_a_prepare(world: DrsWorld, agent: Agent) -> None:
     """It is counted by itself: who has tried both has tried each as often as it is allowed."""
-    agent = world.start()
     ref = world.api.add(instance("a", 0, 1))
     assert errors(agent, ref) == [""]
     world.tool.set_fault("destroy-fails")
@@ -236,8 +223,7 @@ def test_an_unprepare_that_fails_is_no_try_of_a_prepare(world: DrsWorld) -> None
     assert (world.failures.tripped(), dict(world.failures.waiting())) == (frozenset(), {})
 
 
-def test_a_card_that_another_claim_holds_has_not_failed(world: DrsWorld) -> None:
-    agent = world.start()
+def test_a_card_that_another_claim_holds_has_not_failed(world: DrsWorld, agent: Agent) -> None:
     holder, refused = world.api.add(slices("n", 0, 1)), world.api.add(instance("a", 0, 1))
     assert errors(agent, holder) == [""]
     assert all(errors(agent, *[refused] * TRIES))
@@ -245,8 +231,9 @@ def test_a_card_that_another_claim_holds_has_not_failed(world: DrsWorld) -> None
 
 
 @pytest.mark.parametrize("mode", CLAIMS)
-def test_a_pod_ends_without_the_device_nodes_of_its_card(world: DrsWorld, mode: Mode) -> None:
-    agent = world.start()
+def test_a_pod_ends_without_the_device_nodes_of_its_card(
+    world: DrsWorld, agent: Agent, mode: Mode
+) -> None:
     prepared = world.api.add(CLAIMS[mode])
     assert errors(agent, prepared) == [""]
     without_nodes(world)
@@ -254,9 +241,10 @@ def test_a_pod_ends_without_the_device_nodes_of_its_card(world: DrsWorld, mode: 
     assert agent.held() == {}
 
 
-def test_a_cdi_file_that_is_there_keeps_the_nodes_that_are_missing(world: DrsWorld) -> None:
+def test_a_cdi_file_that_is_there_keeps_the_nodes_that_are_missing(
+    world: DrsWorld, agent: Agent
+) -> None:
     """A container that restarts gets an error from its runtime, and not fewer nodes."""
-    agent = world.start()
     assert errors(agent, world.api.add(CLAIMS[Mode.WHOLE])) == [""]
     before = world.files()
     without_nodes(world)

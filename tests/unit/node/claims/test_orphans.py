@@ -12,7 +12,7 @@ from dra_driver.model.claims.owner import Orphan
 from dra_driver.model.mode import Mode
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.claims.failures import TRIES, DeviceCircuitBreaker
-from dra_driver.node.claims.orphans import cards_with_orphans, orphan_records
+from dra_driver.node.claims.release import cards_with_orphans, orphan_records
 from tests.unit.node.claims.test_failures import well
 from tests.unit.node.drs_world import DrsWorld, errors, instance, share, tool, whole
 from tests.unit.node.effects import Crash, Kill
@@ -65,9 +65,8 @@ def at_rest(world: DrsWorld, agent: Agent) -> None:
 
 @faults
 def test_a_pod_does_not_wait_for_a_card_that_fails(
-    world: DrsWorld, told: list[str], fault: str
+    world: DrsWorld, agent: Agent, told: list[str], fault: str
 ) -> None:
-    agent = world.start()
     ref, other = world.api.add(instance("a", 0, 1)), world.api.add(whole("b", 0))
     assert errors(agent, ref) == [""]
     let_go(world, agent, ref, fault)
@@ -90,9 +89,8 @@ def test_a_pod_does_not_wait_for_a_card_that_fails(
 
 @faults
 def test_a_card_that_fails_for_a_while_ends_cleanly(
-    world: DrsWorld, told: list[str], fault: str
+    world: DrsWorld, agent: Agent, told: list[str], fault: str
 ) -> None:
-    agent = world.start()
     ref = world.api.add(instance("a", 0, 1))
     assert errors(agent, ref) == [""]
     for _ in range(3):  # tries are those in a row
@@ -106,9 +104,8 @@ def test_a_card_that_fails_for_a_while_ends_cleanly(
 
 
 @pytest.mark.parametrize("again", ["card-hangs", "destroy-hangs"])
-def test_a_try_waits_once_for_a_card_that_hangs(world: DrsWorld, again: str) -> None:
+def test_a_try_waits_once_for_a_card_that_hangs(world: DrsWorld, agent: Agent, again: str) -> None:
     """The kubelet gives up after 45 s, and each call takes its limit of 20 s by default."""
-    agent = world.start()
     parts = [share(0, Mode.DRS, 1, f"s{at}", f"r{at}") for at in range(3)]
     world.api.pods["team", "pod"] = pod({"x": "a"}, *((f"x/r{at}",) for at in range(3)))
     ref = world.api.add(claim("a", *parts))
@@ -125,8 +122,7 @@ def test_a_try_waits_once_for_a_card_that_hangs(world: DrsWorld, again: str) -> 
     assert len(agent.journal.snapshot().claims[remnants(agent)[0]].devices) == len(parts)
 
 
-def test_the_next_pods_of_such_a_card_wait_for_one_try(world: DrsWorld) -> None:
-    agent = world.start()
+def test_the_next_pods_of_such_a_card_wait_for_one_try(world: DrsWorld, agent: Agent) -> None:
     refs = [world.api.add(instance(name, 0, 1)) for name in "abc"]
     assert errors(agent, *refs) == [""] * 3
     let_go(world, agent, refs[0])
@@ -141,8 +137,7 @@ def test_the_next_pods_of_such_a_card_wait_for_one_try(world: DrsWorld) -> None:
     at_rest(world, agent)
 
 
-def test_what_the_claim_had_elsewhere_is_free_at_once(world: DrsWorld) -> None:
-    agent = world.start()
+def test_what_the_claim_had_elsewhere_is_free_at_once(world: DrsWorld, agent: Agent) -> None:
     parts = [share(at, Mode.DRS, 1, f"s{at}", f"r{at}") for at in range(2)]
     world.api.pods["team", "pod"] = pod({"x": "a"}, ("x/r0",), ("x/r1",))
     ref, other = world.api.add(claim("a", *parts)), world.api.add(whole("b", 1))
@@ -154,9 +149,8 @@ def test_what_the_claim_had_elsewhere_is_free_at_once(world: DrsWorld) -> None:
     assert len(world.tool.instances(ONE)) == 1
 
 
-def test_the_claim_may_be_used_again_meanwhile(world: DrsWorld) -> None:
+def test_the_claim_may_be_used_again_meanwhile(world: DrsWorld, agent: Agent) -> None:
     """A claim outlives its pods: the next one's devices are elsewhere, and fail there, too."""
-    agent = world.start()
     ref = world.api.add(instance("a", 0, 1))
     assert errors(agent, ref) == [""]
     let_go(world, agent, ref)
@@ -186,8 +180,7 @@ def test_a_prepare_that_could_not_be_undone_keeps_no_pod_either(world: DrsWorld)
 
 
 @pytest.mark.parametrize("healed", [False, True], ids=["still hangs", "answers again"])
-def test_the_next_agent_goes_on(world: DrsWorld, healed: bool) -> None:
-    agent = world.start()
+def test_the_next_agent_goes_on(world: DrsWorld, agent: Agent, healed: bool) -> None:
     ref = world.api.add(instance("a", 0, 1))
     assert errors(agent, ref) == [""]
     let_go(world, agent, ref)

@@ -33,11 +33,6 @@ KINDS = {
 kinds = pytest.mark.parametrize(("former", "present"), KINDS.values(), ids=KINDS)
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> DrsWorld:
-    return DrsWorld(tmp_path, tool=tool())
-
-
 def answered(agent: Agent) -> list[str]:
     """The CDI names; raises the error that is answered instead."""
     answer = agent.preparer.prepare([REF])[REF.uid]

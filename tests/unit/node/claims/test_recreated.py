@@ -13,7 +13,7 @@ from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.node.checkpoint.ledger import ClaimState, PreparedClaim
 from dra_driver.node.checkpoint.records import PreparedDevice
-from dra_driver.node.claims.recreated import RecreatedInstance, recreated_instances
+from dra_driver.node.claims.restore import RecreatedInstance, recreated_instances
 from tests.unit.node.drs_world import DrsWorld, errors, instance, share, tool
 from tests.unit.node.world import CARDS, POOL, Agent, claim, pod
 

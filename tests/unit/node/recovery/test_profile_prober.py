@@ -15,16 +15,6 @@ ONE = str(CARDS[0])
 QUESTION = ["on", "off"]
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> DrsWorld:
-    return DrsWorld(tmp_path)
-
-
-@pytest.fixture
-def agent(world: DrsWorld) -> Agent:
-    return world.start()
-
-
 def switched(world: DrsWorld) -> list[str]:
     return [change.partition(" ")[2] for change in world.tool.changes()]
 
@@ -45,8 +35,7 @@ def test_one_card_of_a_kind_is_asked_and_left_as_it_was(world: DrsWorld, agent: 
     assert switched(world) == QUESTION
 
 
-def test_each_kind_is_asked(tmp_path: Path) -> None:
-    world = DrsWorld(tmp_path)
+def test_each_kind_is_asked(world: DrsWorld) -> None:
     world.tool.set_card(ONE, ecc_current="Disable")
     profile_prober = world.profile_prober(world.start())
     assert profile_prober.run(world.cards.all())

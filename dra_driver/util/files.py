@@ -1,8 +1,10 @@
-"""Files on which locks are taken."""
+"""Files on which locks are taken, and files that are whole or not there."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from dra_driver.model.errors import JournalError
@@ -24,3 +26,22 @@ def lock_error(path: Path, error: OSError) -> JournalError:
         f"the lock {path} cannot be taken: {error.strerror}",
         remedy="check that the disk is neither full nor failing nor read-only",
     )
+
+
+def write_synced(path: Path, content: bytes) -> None:
+    """Write the whole file, which may exist, preallocated. It is on the disk on return."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "wb") as file:
+        file.write(content)
+        file.flush()
+        file.truncate()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[None]:
+    """Remove an incomplete file: on a full disk it would occupy the missing space."""
+    try:
+        yield
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 
 import pytest
 
-from dra_driver.agent.slices.failing_taints import FailingTaints
+from dra_driver.agent.slices.added_taints import FailingTaints, HeldTaints
 from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import TAINT_FAILING, TAINT_FOREIGN
+from dra_driver.model.names import TAINT_FAILING, TAINT_FOREIGN, TAINT_HELD
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice, record
 from dra_driver.node.claims.failures import TRIES, DeviceCircuitBreaker
-from dra_driver.node.claims.orphans import orphan_records
+from dra_driver.node.claims.release import orphan_records
 from tests.unit.node.claims.counted import Counted
 from tests.unit.node.world import CARDS, hold
 
@@ -138,3 +138,18 @@ def test_nothing_is_given_of_a_card_on_which_something_was_left(rig: Rig) -> Non
 def test_while_the_cards_are_unknown_so_is_what_to_publish() -> None:
     devices = FailingTaints(lambda: None, DeviceCircuitBreaker(), ledger=Ledger)
     assert devices() is None
+
+
+HELD = {"key": TAINT_HELD, "value": "deleted-claim", "effect": "NoSchedule"}
+
+
+def test_all_devices_of_the_card_are_tainted_and_no_other() -> None:
+    devices = HeldTaints(lambda: WANTED, lambda: {CARDS[0]})()
+    assert devices is not None
+    assert [each["taints"] for each in devices[CARDS[0]]] == [[OWN, HELD], [OWN, HELD]]
+    assert devices[CARDS[1]] == WANTED[CARDS[1]]
+
+
+def test_without_such_a_card_nothing_changes() -> None:
+    assert HeldTaints(lambda: WANTED, set)() is WANTED
+    assert HeldTaints(lambda: None, lambda: {CARDS[0]})() is None

@@ -1,29 +1,32 @@
-"""Taints failing devices and cards with orphans, so that pods leave them and no new pod comes."""
+"""Taints that devices to publish get beside those for the problems of their cards."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Final
 
-from dra_driver.agent.slices.device_layout import Devices
+from dra_driver.agent.slices.device_layout import Devices, tainted
 from dra_driver.agent.sources import DesiredSource, LedgerSource
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.device import parse_device_name, taint
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import TAINT_FAILING, TAINT_FOREIGN
+from dra_driver.model.names import TAINT_FAILING, TAINT_FOREIGN, TAINT_HELD
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
-from dra_driver.node.claims.orphans import cards_with_orphans
+from dra_driver.node.claims.release import cards_with_orphans
 
 ORPHANED: Final = "orphaned"
-"""The taint's value if it stays until the agent has destroyed the card's orphans."""
+"""The value of the taint ``failing`` that stays until the agent has destroyed the orphans."""
+DELETED_CLAIM: Final = "deleted-claim"
+"""The value of the taint ``held``."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailingTaints:
-    """The devices of `source`, with the taint ``failing`` on those that `failures` has tripped.
+    """The devices of `source`, with the taint ``failing`` on those that `failures` has tripped, so
+    that pods leave them and no new pod comes.
 
     The effect is NoExecute: Kubernetes deletes the pods whose claims have the device. It is
     NoSchedule while other claims than the waiting ones use the device, because the taint of a
@@ -53,12 +56,15 @@ class FailingTaints:
         in_use = _in_use(ledger, self.failures.waiting())
         return {
             card: [
-                _tainted(
+                tainted(
                     each,
-                    ORPHANED if card in orphaned else "",
-                    evicts=self.evicting
-                    and each["name"] not in in_use
-                    and not _has_foreign_instances(each),
+                    taint(
+                        TAINT_FAILING,
+                        ORPHANED if card in orphaned else "",
+                        evicts=self.evicting
+                        and each["name"] not in in_use
+                        and not _has_foreign_instances(each),
+                    ),
                 )
                 if each["name"] in tripped or card in orphaned
                 else each
@@ -82,6 +88,24 @@ def _has_foreign_instances(device: Object) -> bool:
     return mode is Mode.DRS and any(each["key"] == TAINT_FOREIGN for each in device["taints"])
 
 
-def _tainted(device: Object, value: str, *, evicts: bool) -> Object:
-    others = [each for each in device["taints"] if each["key"] != TAINT_FAILING]
-    return device | {"taints": [*others, taint(TAINT_FAILING, value, evicts=evicts)]}
+@dataclass(frozen=True, slots=True)
+class HeldTaints:
+    """The devices of `source`, with the taint ``held`` on all devices of the cards that `held`
+    returns: deleted claims still hold them, so new claims are to get others. Its effect is
+    NoSchedule: pods that use the card otherwise stay. It may raise JournalError."""
+
+    source: DesiredSource
+    held: Callable[[], Collection[PciAddress]]
+
+    def __call__(self) -> Mapping[PciAddress, Devices] | None:
+        """Raises JournalError, and KubeError."""
+        wanted, held = self.source(), self.held()
+        if wanted is None or not held:
+            return wanted
+        new = taint(TAINT_HELD, DELETED_CLAIM)
+        return {
+            card: [device | {"taints": [*device["taints"], new]} for device in devices]
+            if card in held
+            else devices
+            for card, devices in wanted.items()
+        }
