@@ -117,11 +117,11 @@ class _Users:
 
     def __init__(self, containers: Iterable[ContainerResources]) -> None:
         self._found: defaultdict[object, list[tuple[str, str, str, str]]] = defaultdict(list)
-        for each in containers:
-            who = each.namespace, each.pod, each.container
-            for claim in each.claims:
-                self._found[each.namespace, claim].append((*who, claim))
-            for devices in each.devices.values():
+        for container in containers:
+            who = container.namespace, container.pod, container.container
+            for claim in container.claims:
+                self._found[container.namespace, claim].append((*who, claim))
+            for devices in container.devices.values():
                 self._found[devices].append((*who, ""))
 
     def of(self, owner: Owner) -> Iterable[tuple[str, str, str, str]]:

@@ -76,10 +76,10 @@ def _cards_for_rest(
 
 def _devices(recorded: Collection[Recorded], mode: Mode) -> set[PluginDevice]:
     found = set()
-    for each in recorded:
-        if each.resource == RESOURCES[mode]:
+    for record in recorded:
+        if record.resource == RESOURCES[mode]:
             with suppress(InvalidValue):  # a former plugin served the resource
-                found |= {PluginDevice.parse(text) for text in each.devices}
+                found |= {PluginDevice.parse(text) for text in record.devices}
     return found
 
 

@@ -57,10 +57,11 @@ def delete_hidden_slices(api: Api) -> None:
         slices = api.list(RESOURCE_SLICES, field_selector=f"spec.driver={DRIVER}").items
     except NotFound:
         return  # DRA is switched off
-    for each in slices:
-        if not each["spec"].get("nodeName"):
+    for published in slices:
+        if not published["spec"].get("nodeName"):
+            metadata = published["metadata"]
             with suppress(NotFound):
-                api.delete(RESOURCE_SLICES, each["metadata"]["name"], uid=each["metadata"]["uid"])
+                api.delete(RESOURCE_SLICES, metadata["name"], uid=metadata["uid"])
 
 
 def clear_nodes(api: Api) -> None:

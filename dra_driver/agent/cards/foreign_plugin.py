@@ -63,9 +63,9 @@ def foreign_resources(devices: Mapping[str, Iterable[str]]) -> Iterator[str]:
 
 
 def _foreign_pods(containers: Iterable[ContainerResources]) -> Iterator[str]:
-    for each in containers:
-        if any(foreign_resources(each.devices)):
-            yield f"{each.namespace}/{each.pod}"
+    for container in containers:
+        if any(foreign_resources(container.devices)):
+            yield f"{container.namespace}/{container.pod}"
 
 
 def _is_ours(device: str) -> bool:

@@ -34,7 +34,7 @@ containers, which the kubelet does not list, may use it for long."""
 
 
 @dataclass(slots=True)
-class _Retry:
+class _NextQuestion:
     """When the API server is asked again about a claim."""
 
     backoff: Backoff = field(default_factory=lambda: Backoff(first=_INTERVAL, longest=_LONGEST))
@@ -60,7 +60,7 @@ class DeletedClaimDetector(Background):
 
     def __post_init__(self, wait: Wait | None) -> None:
         super().__init__("deleted-claims", wait=wait)
-        self._retries: dict[str, _Retry] = {}  # by UID, of claims that were allocated
+        self._retries: dict[str, _NextQuestion] = {}  # by UID, of claims that were allocated
         self._mutex = threading.Lock()
         self._deleted: frozenset[str] = frozenset()
 
@@ -125,6 +125,6 @@ class DeletedClaimDetector(Background):
         claim = current(self.api, owner)
         if claim is None or allocation(claim) is None:
             return False
-        retry = self._retries.setdefault(owner.uid, _Retry())
+        retry = self._retries.setdefault(owner.uid, _NextQuestion())
         retry.due = self.clock() + retry.backoff.next()
         return True

@@ -105,9 +105,9 @@ def as_published(published: Devices, problem: Problem) -> dict[PciAddress, Devic
 def slice_count(devices: Devices, card: PciAddress) -> int | None:
     """The card's number of slices as published; None if it has no shared device."""
     name = device_name(Mode.SHARED, card)
-    for each in devices:
-        if each["name"] == name:
-            return int(each["capacity"][CAPACITY_SLICES]["value"])
+    for device in devices:
+        if device["name"] == name:
+            return int(device["capacity"][CAPACITY_SLICES]["value"])
     return None
 
 
@@ -115,18 +115,18 @@ def by_name(devices: Iterable[Object]) -> Iterator[tuple[PciAddress, Mode, Objec
     """Each device with the card and the mode that its name says; without those for administrative
     access, which has no mode, and those that another version of the driver published under other
     names."""
-    for card, mode, each in _parsed(devices):
-        if not is_admin_device(each["name"]):
-            yield card, mode, each
+    for card, mode, device in _parsed(devices):
+        if not is_admin_device(device["name"]):
+            yield card, mode, device
 
 
 def _parsed(devices: Iterable[Object]) -> Iterator[tuple[PciAddress, Mode, Object]]:
-    for each in devices:
+    for device in devices:
         try:
-            mode, card = parse_device_name(each["name"])
+            mode, card = parse_device_name(device["name"])
         except InvalidValue:
             continue
-        yield card, mode, each
+        yield card, mode, device
 
 
 def _place(device: Object) -> tuple[int, int, str]:

@@ -127,10 +127,10 @@ def devices_of(slices: Iterable[Object]) -> list[Object]:
     """The devices of a node's slices with all their fields, in either form. If a device is in two
     slices, as during a change of form, the slice of the newer generation counts."""
     found: dict[str, Object] = {}
-    for each in sorted(slices, key=_generation):
-        devices = each["spec"].get("devices", ())
+    for published in sorted(slices, key=_generation):
+        devices = published["spec"].get("devices", ())
         found |= {
-            device["name"]: reveal(device) if is_hidden(each) else device for device in devices
+            device["name"]: reveal(device) if is_hidden(published) else device for device in devices
         }
     return list(found.values())
 

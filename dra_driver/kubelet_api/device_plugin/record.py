@@ -86,9 +86,9 @@ class KubeletRecord:
         return parse_checkpoint(_read(self._checkpoint))
 
     def _list(self) -> Iterator[Recorded]:
-        for each in self._pod_resources.containers():
-            for resource, devices in each.devices.items():
-                yield Recorded(f"{each.namespace}/{each.pod}", each.container, resource, devices)
+        for used in self._pod_resources.containers():
+            for resource, devices in used.devices.items():
+                yield Recorded(f"{used.namespace}/{used.pod}", used.container, resource, devices)
 
 
 def read_checkpoint(path: Path) -> tuple[Recorded, ...]:

@@ -43,9 +43,9 @@ def hide(device: Mapping[str, Any]) -> Object:
             name: {"value": each["value"]} for name, each in device["capacity"].items()
         }
     by_attribute: dict[str, list[str]] = {}
-    for each in device.get("taints", ()):
-        if each["key"] in _TAINTS:
-            by_attribute.setdefault(_TAINTS[each["key"]], []).append(each.get("value", ""))
+    for given in device.get("taints", ()):
+        if given["key"] in _TAINTS:
+            by_attribute.setdefault(_TAINTS[given["key"]], []).append(given.get("value", ""))
     if by_attribute:
         attributes = {name: _attribute(values) for name, values in by_attribute.items()}
         kept["attributes"] = {**device.get("attributes", {}), **attributes}

@@ -95,9 +95,9 @@ def _with_extended_claim(pod: Object) -> Object:
     if not status:
         return pod
     uses: dict[str, list[Object]] = {}
-    for each in status.get("requestMappings") or ():
-        use = {"name": _EXTENDED, "request": each["requestName"]}
-        uses.setdefault(each["containerName"], []).append(use)
+    for mapping in status.get("requestMappings") or ():
+        use = {"name": _EXTENDED, "request": mapping["requestName"]}
+        uses.setdefault(mapping["containerName"], []).append(use)
     spec = dict(pod["spec"])
     claim = {"name": _EXTENDED, "resourceClaimName": status["resourceClaimName"]}
     spec["resourceClaims"] = [*(spec.get("resourceClaims") or ()), claim]

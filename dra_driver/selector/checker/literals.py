@@ -63,8 +63,8 @@ def _check_format(verbs: list[str], values: Node, kind: Callable[[Node], Type]) 
     if len(verbs) != len(values.elements):
         raise RefusedError(f"format() of {len(verbs)} clauses with {len(values.elements)} values")
     for verb, value in zip(verbs, values.elements, strict=True):
-        for each in _parts(value) if verb == "s" else (value,):
-            given = kind(each)
+        for part in _parts(value) if verb == "s" else (value,):
+            given = kind(part)
             if not given.variable and given != DYN and given.name not in SHOWN[verb]:
                 raise RefusedError(f"format: %{verb} cannot show a {given}")
 

@@ -67,9 +67,9 @@ def _extreme(name: str, values: list[Value], sign: int) -> Value:
     if not values:
         raise EvaluationError(f"{name} called on empty list")
     best = values[0]
-    for each in values[1:]:
-        if _order(best, each) == -sign:
-            best = each
+    for value in values[1:]:
+        if _order(best, value) == -sign:
+            best = value
     return best
 
 
@@ -90,10 +90,10 @@ def total(zero: Value, add: Callable[[Value, Value], Value]) -> Callable[[list[V
 
     def add_up(values: list[Value]) -> Value:
         result = zero
-        for each in values:
-            if type(each) is not type(zero):
-                raise no_overload("sum", zero, each)
-            result = add(result, each)
+        for value in values:
+            if type(value) is not type(zero):
+                raise no_overload("sum", zero, value)
+            result = add(result, value)
         return result
 
     return add_up
@@ -118,17 +118,17 @@ def flatten(values: list[Value], depth: int = 1) -> list[Value]:
     if depth < 0:
         raise EvaluationError("flatten: the level must not be negative")
     found: list[Value] = []
-    for each in values:
-        nested = isinstance(each, list) and depth > 0
-        found.extend(flatten(each, depth - 1) if nested else [each])
+    for value in values:
+        nested = isinstance(value, list) and depth > 0
+        found.extend(flatten(value, depth - 1) if nested else [value])
     return found
 
 
 def distinct(values: list[Value]) -> list[Value]:
     found: list[Value] = []
-    for each in values:
-        if index_of(found, each) < 0:
-            found.append(each)
+    for value in values:
+        if index_of(found, value) < 0:
+            found.append(value)
     return found
 
 

@@ -86,8 +86,8 @@ def of_non_zero(value: Value) -> Optional:
 
 def unwrap(values: list[Value]) -> list[Value]:
     """What those hold that hold anything."""
-    for each in values:
-        if not isinstance(each, Optional):
+    for value in values:
+        if not isinstance(value, Optional):
             raise EvaluationError("unwrap: a value of the list is not optional")
     return [each.value for each in values if each.present]
 

@@ -110,12 +110,12 @@ def find_all(budget: CostBudget, text: str, pattern: str, limit: int = -1) -> li
     searched.pay(budget, len(text))
     found: list[str] = []
     last_end = -1
-    for each in searched.regexp.finditer(text):
+    for match in searched.regexp.finditer(text):
         if len(found) == limit:
             break
-        if each.start() != each.end() or each.start() != last_end:
-            found.append(str(each.group()))
-        last_end = each.end()
+        if match.start() != match.end() or match.start() != last_end:
+            found.append(str(match.group()))
+        last_end = match.end()
         # The next search may go to the end of the text again.
         budget.spend(_FOUND)
         searched.pay(budget, len(text) - last_end)
