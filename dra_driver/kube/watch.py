@@ -60,7 +60,7 @@ class Reflector(Background):
     """Lists, then watches from there; lists again when the server no longer has the
     resourceVersion (410), did not answer for ten seconds, or sent an error within a watch. After
     every failure it waits, longer each time, so that a refusing server sees a bounded number of
-    requests; only a watch that worked resets the delay.
+    requests; only a watch that worked, and `reconnect`, reset the delay.
 
     `synced` is set once the first list was delivered; `problem` is why nothing is followed right
     now, None while a watch is open. `wait(seconds)` sleeps, and returns True when the reflector
@@ -88,7 +88,12 @@ class Reflector(Background):
         clock: Clock = time.monotonic,
         draw: Callable[[], float] = random.random,
     ) -> None:
-        super().__init__(f"reflector-{resource.plural}", wait=wait, interrupt=self._end_watch)
+        self._answered = threading.Event()  # ends the wait after a failure
+        super().__init__(
+            f"reflector-{resource.plural}",
+            wait=wait or self._answered.wait,
+            interrupt=self.reconnect,
+        )
         self._api = api
         self._resource = resource
         self._handler = handler
@@ -121,7 +126,21 @@ class Reflector(Background):
                 self._version = ""
             except KubeError as error:
                 least = self._on_failure(error)
-            self._wait(max(least, self._backoff.next()))
+            self._pause(max(least, self._backoff.next()))
+
+    def reconnect(self) -> None:
+        """Go on at once from where it was, on another connection: the server has answered others
+        again after it was away. Safe for any thread."""
+        self._answered.set()
+        watch = self._watch
+        if watch is not None:
+            watch.close()
+
+    def _pause(self, seconds: float) -> None:
+        self._wait(seconds)
+        if self._answered.is_set():
+            self._answered.clear()
+            self._backoff.reset()
 
     def _on_failure(self, error: KubeError) -> float:
         """A list or a watch failed. Returns the least number of seconds to wait."""
@@ -135,11 +154,6 @@ class Reflector(Background):
         """Whether the server has not answered for so long that its history may be another one."""
         since = self._silent_since
         return since is not None and self._clock() - since >= _LIST_AGAIN_AFTER
-
-    def _end_watch(self) -> None:
-        watch = self._watch
-        if watch is not None:
-            watch.close()
 
     def _list(self) -> None:
         with no_collection():
@@ -216,6 +230,7 @@ class Reflector(Background):
         seen = False
         seconds = _WATCH_SECONDS * (1.0 + self._draw())
         self._watch = watch = self._open(self._version, seconds)
+        self._answered.clear()
         self._silent_since = None
         self.problem = None
         try:
