@@ -128,6 +128,7 @@ class LeaderElector(Background):
             return
         if self._was_away or self._clock() - began_at > _LATE:
             self._was_away = False
+            logger.info("the API server answers again")
             self._on_server_back()
         if holds:
             self._has_led = True
