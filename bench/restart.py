@@ -78,7 +78,8 @@ class Scene:
         machines = Machines(self.cluster, self.api)
         try:
             devices = in_all_modes(*range(_CARDS), allocator=allocator)
-            machines.add_many(-(-pods // _CARDS), devices)
+            for _ in range(-(-pods // _CARDS)):
+                machines.add(devices)
             with self._controllers(allocator) as controllers:
                 self._fill(controllers, namespace, pods)
                 self._kill(seconds, lambda: self._served(allocator, namespace))
