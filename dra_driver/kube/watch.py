@@ -92,7 +92,7 @@ class Reflector(Background):
         super().__init__(
             f"reflector-{resource.plural}",
             wait=wait or self._answered.wait,
-            interrupt=self.reconnect,
+            interrupt=self._interrupt,
         )
         self._api = api
         self._resource = resource
@@ -108,6 +108,7 @@ class Reflector(Background):
         self._draw = draw
         self._silent_since: float | None = None
         self._watch: Watch | None = None
+        self._list_stream: Watch | None = None
         self._version = ""  # from where the next watch goes on; empty: list first
         self._newest = 0  # the last version that the server gave
         self.synced = threading.Event()
@@ -130,11 +131,17 @@ class Reflector(Background):
 
     def reconnect(self) -> None:
         """Go on at once from where it was, on another connection: the server has answered others
-        again after it was away. Safe for any thread."""
+        again after it was away. A list that has begun goes on. Safe for any thread."""
         self._answered.set()
         watch = self._watch
         if watch is not None:
             watch.close()
+
+    def _interrupt(self) -> None:
+        self.reconnect()
+        stream = self._list_stream
+        if stream is not None:
+            stream.close()
 
     def _pause(self, seconds: float) -> None:
         self._wait(seconds)
@@ -189,14 +196,14 @@ class Reflector(Background):
         where it has no WatchList, or ends the stream before its end, as a proxy may."""
         items: dict[str, Object] = {}
         try:
-            self._watch = watch = self._open("", _STREAM_SECONDS, initial_events=True)
+            self._list_stream = stream = self._open("", _STREAM_SECONDS, initial_events=True)
         except KubeError as error:
             if error.status not in _NO_WATCH_LIST:
                 raise
             logger.info("the list of %s is read in pages: %s", self._resource.plural, error)
             return None
         try:
-            for event in () if self._stopped.is_set() else watch:
+            for event in () if self._stopped.is_set() else stream:
                 metadata = event.object["metadata"]
                 if event.ends_initial_events():
                     return Listing(tuple(items.values()), metadata["resourceVersion"])
@@ -207,8 +214,8 @@ class Reflector(Background):
         except Unavailable as error:
             logger.info("the stream of %s broke: %s", self._resource.plural, error)
         finally:
-            self._watch = None
-            watch.close()
+            self._list_stream = None
+            stream.close()
         logger.info("the stream of %s ended early", self._resource.plural)
         return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from functools import partial
 from typing import cast
 
@@ -236,3 +237,26 @@ def test_reconnected_it_waits_as_after_the_first_failure() -> None:
     reflector = Reflector(cast("Api", api), PODS, Told(), backoff=backoff, wait=wait)
     reflector.run()
     assert waits == [0.5, 1.0, 2.0, 4.0, 0.5, 1.0, 2.0]
+
+
+def test_reconnected_while_it_lists_it_keeps_the_list() -> None:
+    """The list may be of many thousand objects, and has begun after the server was back."""
+
+    class Interrupted(FakeWatch):
+        def __iter__(self) -> Iterator[WatchEvent]:
+            yield added("a", 5)
+            reflector.reconnect()
+            if not self.closed.is_set():
+                yield bookmark(10, ends_list=True)
+
+    def watches(version: str) -> FakeWatch:
+        if not version:
+            return Interrupted([])
+        reflector.stop(0)
+        return FakeWatch([])
+
+    told, api = Told(), FakeApi(listing, watches)
+    reflector = Reflector(cast("Api", api), PODS, told, streamed=True)
+    reflector.run()
+    assert told.lines == ["replace a"]
+    assert api.calls == ["watch the list", "watch 10"]
