@@ -151,7 +151,7 @@ class Scene:
             seen = {
                 "alone": _ALONE in bound,
                 "new": _NEW in served,
-                "first": len(served - {_NEW}) > before,
+                "first": len(served - {_NEW}) > before or before == pods,
                 "served": len(served) == pods + 1,
                 "bound": len(bound - {_ALONE}) == pods + 1,
             }

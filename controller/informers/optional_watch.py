@@ -41,8 +41,8 @@ class OptionalReflector(Reflector):
 
     While it serves none of them, or forbids the list, `on_not_served` is called once, `synced` is
     set, and the list is tried again every `RETRY` seconds. Any other failure is handled as by a
-    Reflector: the handler gets nothing before the server has answered. So is the refusal of what
-    was listed before, for as long as a server needs to start.
+    Reflector: the handler gets nothing before the server has answered. So is a list that is
+    forbidden after an answer, for as long as a server needs to start.
     """
 
     def __init__(
@@ -108,11 +108,11 @@ class OptionalReflector(Reflector):
         return RETRY
 
     def _may_be_starting(self) -> bool:
-        """Whether the server that forbids the list may have started after it allowed it."""
+        """Whether the server that forbids the list may have started after it had answered it."""
         now = self._clock()
         if self._forbidden_since is None:
             self._forbidden_since = now
-        return self._newest > 0 and now - self._forbidden_since < STARTS
+        return self.synced.is_set() and now - self._forbidden_since < STARTS
 
     def _follow_nothing(self, error: KubeError) -> None:
         if str(error) == self._refusal:

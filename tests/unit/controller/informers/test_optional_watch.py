@@ -171,6 +171,18 @@ def test_a_server_that_has_just_started_forbids_what_it_allows() -> None:
     assert told.lines == ["replace a", "ADDED b", "replace a b", "ADDED c"]
 
 
+def test_a_server_that_has_just_started_forbids_what_it_does_not_serve() -> None:
+    """That is no other answer: it is asked again soon."""
+    api, told = Versions(), Told()
+
+    def forbid() -> None:
+        api.answers.update(v1=Forbidden("may not list"))
+
+    _, time = run(api, told, budget=RETRY + 2.0, after=forbid)
+    assert told.lines == ["not served"]
+    assert time.waits == [RETRY, 1.0, 2.0]
+
+
 def test_nothing_is_told_before_the_server_has_answered() -> None:
     api, told = Versions(v1=Unavailable("no answer")), Told()
     reflector, time = run(api, told, budget=60.0)
