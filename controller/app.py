@@ -246,6 +246,7 @@ class Controller:
                 settings.lease_duration, settings.lease_renew_deadline, settings.lease_retry
             ),
             on_leading=self._events.interrupt,
+            on_server_back=self._reconnect,
             fenced_term=self._worker.fenced_term if settings.allocator == "scheduler" else None,
             now=now,
         )
@@ -315,6 +316,10 @@ class Controller:
         if self._other_slices not in self._reflectors:
             self._other_slices.start()
             self._reflectors = [*self._reflectors, self._other_slices]
+
+    def _reconnect(self) -> None:
+        for reflector in self._reflectors:
+            reflector.reconnect()
 
     def _on_restored(self) -> None:
         self._fence.close()  # decisions on caches from before the restore are not written

@@ -162,6 +162,7 @@ class Extender:
                 settings.lease_duration, settings.lease_renew_deadline, settings.lease_retry
             ),
             on_leading=lambda: None,  # `run_once` checks the fence
+            on_server_back=self._reconnect,
             now=lambda: datetime.now(UTC),
         )
         self._periodic = threading.Thread(target=self._run, name="periodic", daemon=True)
@@ -262,6 +263,10 @@ class Extender:
 
     def _is_synced(self) -> bool:
         return all(reflector.synced.is_set() for reflector in self._reflectors)
+
+    def _reconnect(self) -> None:
+        for reflector in self._reflectors:
+            reflector.reconnect()
 
     def _on_restored(self) -> None:
         self._fence.close()  # decisions on caches from before the restore are not written

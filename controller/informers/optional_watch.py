@@ -12,6 +12,7 @@ from dra_driver.kube.api import Api
 from dra_driver.kube.decode import WHOLE, Decoder
 from dra_driver.kube.errors import Forbidden, KubeError, NotFound
 from dra_driver.kube.resources import Resource
+from dra_driver.kube.server_wait import STARTS
 from dra_driver.kube.watch import Reflector, WatchHandler, ignore_restored
 from dra_driver.util.background import Wait
 from dra_driver.util.backoff import Backoff
@@ -40,7 +41,8 @@ class OptionalReflector(Reflector):
 
     While it serves none of them, or forbids the list, `on_not_served` is called once, `synced` is
     set, and the list is tried again every `RETRY` seconds. Any other failure is handled as by a
-    Reflector: the handler gets nothing before the server has answered.
+    Reflector: the handler gets nothing before the server has answered. So is a list that is
+    forbidden after an answer, for as long as a server needs to start.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class OptionalReflector(Reflector):
         self._decoders = {each: decoders.get(each, decoder) for each in versions}
         self._on_not_served = handler.on_not_served
         self._refusal = ""  # the last one for which the handler got an empty list
+        self._forbidden_since: float | None = None
 
     def _list(self) -> None:
         refusals: list[KubeError] = []
@@ -83,6 +86,7 @@ class OptionalReflector(Reflector):
                 refusals.append(error)
             else:
                 self._refusal = ""
+                self._forbidden_since = None
                 return
         raise refusals[0]
 
@@ -98,8 +102,17 @@ class OptionalReflector(Reflector):
         if self._version:
             self._version = ""  # a watch was refused: list, and use that answer
             return 0.0
+        if isinstance(error, Forbidden) and self._may_be_starting():
+            return super()._on_failure(error)
         self._follow_nothing(error)
         return RETRY
+
+    def _may_be_starting(self) -> bool:
+        """Whether the server that forbids the list may have started after it had answered it."""
+        now = self.clock()
+        if self._forbidden_since is None:
+            self._forbidden_since = now
+        return self.synced.is_set() and now - self._forbidden_since < STARTS
 
     def _follow_nothing(self, error: KubeError) -> None:
         if str(error) == self._refusal:

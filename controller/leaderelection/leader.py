@@ -11,7 +11,13 @@ from typing import Final
 
 from controller.leaderelection.fence import Fence, boottime
 from dra_driver.kube.api import Api
-from dra_driver.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from dra_driver.kube.errors import (
+    AlreadyExists,
+    Conflict,
+    KubeError,
+    NotFound,
+    TooManyRequests,
+)
 from dra_driver.kube.resources import LEASES
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import ALLOCATOR_SCHEDULER, ANNOTATION_ALLOCATOR
@@ -22,6 +28,9 @@ logger = logging.getLogger(__name__)
 LONGEST: Final = 600.0
 """Seconds that a lease may last. No replica waits longer, whatever the Lease says: a stolen token
 can write anything into it."""
+_LATE: Final = 5.0
+"""Seconds for an attempt after which connections may be dead: one that a read found dead is given
+up after ten (`kube/http/connections.py`)."""
 _MOST_TRANSITIONS: Final = 2**31 - 1  # coordination.k8s.io/v1, an int32
 
 
@@ -44,6 +53,8 @@ class LeaderElector(Background):
 
     Clocks of two machines are never compared: the lease of another holder ends `duration` seconds
     after this process saw it change. `on_leading` is called when the lease was won.
+    `on_server_back` is called when the server has answered after it was away: no other part asks it
+    so often.
 
     An annotation of the Lease says that kube-scheduler allocates (ADR 27). It is written in terms
     that `fenced_term` returns, in which no write of a previous leader can arrive any more. A leader
@@ -60,6 +71,7 @@ class LeaderElector(Background):
         identity: str,
         times: LeaseTimes,
         on_leading: Callable[[], None],
+        on_server_back: Callable[[], None],
         fenced_term: Callable[[], str] | None = None,
         now: Callable[[], datetime],
         clock: Callable[[], float] = boottime,
@@ -72,12 +84,14 @@ class LeaderElector(Background):
         self._identity = identity
         self._times = times
         self._on_leading = on_leading
+        self._on_server_back = on_server_back
         self._fenced_term = fenced_term
         self._now = now
         self._clock = clock
         self._observed: Object | None = None
         self._observed_at = 0.0
         self._has_led = False
+        self._was_away = False
         self._give_back = True
 
     def stop(self, timeout: float, *, give_back: bool = True) -> None:
@@ -110,7 +124,12 @@ class LeaderElector(Background):
             holds = self._try_acquire_or_renew()
         except KubeError as error:
             logger.warning("cannot renew the lease %s/%s: %s", self._namespace, self._name, error)
+            self._was_away |= not isinstance(error, TooManyRequests)
             return
+        if self._was_away or self._clock() - began_at > _LATE:
+            self._was_away = False
+            logger.info("the API server answers again")
+            self._on_server_back()
         if holds:
             self._has_led = True
             led = self._fence.is_open()  # the deadline may have passed during the renewal

@@ -56,7 +56,7 @@ class Reflector(Background):
     """Lists, then watches from there; lists again when the server no longer has the
     resourceVersion (410), did not answer for ten seconds, or sent an error within a watch. After
     every failure it waits, longer each time, so that a refusing server sees a bounded number of
-    requests; only a watch that worked resets the delay.
+    requests; only a watch that worked, and `reconnect`, reset the delay.
 
     `synced` is set once the first list was delivered; `problem` is why nothing is followed right
     now, None while a watch is open. `clock` is monotonic seconds, `draw` gives numbers in [0, 1).
@@ -82,10 +82,16 @@ class Reflector(Background):
     draw: Callable[[], float] = random.random
 
     def __post_init__(self, backoff: Backoff | None, wait: Wait | None) -> None:
-        super().__init__(f"reflector-{self.resource.plural}", wait=wait, interrupt=self._end_watch)
+        self._answered = threading.Event()  # ends the wait after a failure
+        super().__init__(
+            f"reflector-{self.resource.plural}",
+            wait=wait or self._answered.wait,
+            interrupt=self._interrupt,
+        )
         self._backoff = backoff or Backoff()
         self._silent_since: float | None = None
         self._watch: Watch | None = None
+        self._list_stream: Watch | None = None
         self._version = ""  # from where the next watch goes on; empty: list first
         self._newest = 0  # the last version that the server gave
         self.synced = threading.Event()
@@ -104,7 +110,27 @@ class Reflector(Background):
                 self._version = ""
             except KubeError as error:
                 least = self._on_failure(error)
-            self._wait(max(least, self._backoff.next()))
+            self._pause(max(least, self._backoff.next()))
+
+    def reconnect(self) -> None:
+        """Go on at once from where it was, on another connection: the server has answered others
+        again after it was away. A list that has begun goes on. Safe for any thread."""
+        self._answered.set()
+        watch = self._watch
+        if watch is not None:
+            watch.close()
+
+    def _interrupt(self) -> None:
+        self.reconnect()
+        stream = self._list_stream
+        if stream is not None:
+            stream.close()
+
+    def _pause(self, seconds: float) -> None:
+        self._wait(seconds)
+        if self._answered.is_set():
+            self._answered.clear()
+            self._backoff.reset()
 
     def _on_failure(self, error: KubeError) -> float:
         """A list or a watch failed. Returns the least number of seconds to wait."""
@@ -118,11 +144,6 @@ class Reflector(Background):
         """Whether the server has not answered for so long that its history may be another one."""
         since = self._silent_since
         return since is not None and self.clock() - since >= _LIST_AGAIN_AFTER
-
-    def _end_watch(self) -> None:
-        watch = self._watch
-        if watch is not None:
-            watch.close()
 
     def _list(self) -> None:
         with no_collection():
@@ -158,14 +179,14 @@ class Reflector(Background):
         where it has no WatchList, or ends the stream before its end, as a proxy may."""
         items: dict[str, Object] = {}
         try:
-            self._watch = watch = self._open("", _STREAM_SECONDS, initial_events=True)
+            self._list_stream = stream = self._open("", _STREAM_SECONDS, initial_events=True)
         except KubeError as error:
             if error.status not in _NO_WATCH_LIST:
                 raise
             logger.info("the list of %s is read in pages: %s", self.resource.plural, error)
             return None
         try:
-            for event in () if self._stopped.is_set() else watch:
+            for event in () if self._stopped.is_set() else stream:
                 metadata = event.object["metadata"]
                 if event.ends_initial_events():
                     return Listing(tuple(items.values()), metadata["resourceVersion"])
@@ -176,8 +197,8 @@ class Reflector(Background):
         except Unavailable as error:
             logger.info("the stream of %s broke: %s", self.resource.plural, error)
         finally:
-            self._watch = None
-            watch.close()
+            self._list_stream = None
+            stream.close()
         logger.info("the stream of %s ended early", self.resource.plural)
         return None
 
@@ -199,6 +220,7 @@ class Reflector(Background):
         seen = False
         seconds = _WATCH_SECONDS * (1.0 + self.draw())
         self._watch = watch = self._open(self._version, seconds)
+        self._answered.clear()
         self._silent_since = None
         self.problem = None
         try:

@@ -55,10 +55,6 @@ class ReadableReflector(OptionalReflector):
         self.unwatched = ""
         """Says that the kind can be listed and not watched; it is listed now and then."""
 
-    def reconnect(self) -> None:
-        """End the watch, and begin another from where it was: the connection may be dead."""
-        self._end_watch()
-
     def _list(self) -> None:
         self.namespace = ""
         try:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from dra_driver.kube import watch
 from dra_driver.kube.resources import LEASES, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import results
+from dra_driver.util.backoff import Backoff
 from tests.component.controller.conftest import Start
 from tests.component.controller.replica import Replica
 from tests.component.controller.stage import Stage
@@ -122,6 +125,26 @@ def test_a_leader_that_cannot_renew_writes_nothing_more(
         "whole-0000-00-00-0",
         "whole-0000-01-00-0",
     }
+
+
+def test_it_follows_all_again_as_soon_as_the_server_answers_for_its_lease(
+    stage: Stage,
+    server: FakeServer,
+    start_controller: Start,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its watches have ended, and wait for long after each failure."""
+    hours = partial(Backoff, first=7200.0, longest=7200.0)
+    monkeypatch.setattr(watch, "Backoff", hours)
+    stage.add_node([whole(0)])
+    found = start_controller()
+    leads(stage, found)
+    stage.wait(found.is_ready, "readiness")
+    with stage.api.faults.away(found.user):
+        server.end_watches()
+        stage.wait(lambda: not found.leads(), "end of its term")
+    stage.start("pod")
+    stage.bind("pod")
 
 
 SKEWS = {"an hour behind": -3600.0, "an hour ahead": 3600.0}

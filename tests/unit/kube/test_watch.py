@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
 from functools import partial
 from typing import cast
 
@@ -18,6 +20,8 @@ from dra_driver.kube.errors import (
 )
 from dra_driver.kube.resources import PODS
 from dra_driver.kube.watch import Reflector
+from dra_driver.model.claims.claim import Object
+from dra_driver.util.backoff import Backoff
 from tests.unit.kube.fakes import FakeApi, FakeWatch, added, bookmark, pod
 from tests.unit.kube.reflector_run import Told, listing, refuse, run, scripted
 
@@ -179,3 +183,80 @@ def test_stop_ends_an_open_watch() -> None:
     reflector.stop(5)
     assert watch.closed.is_set()
     assert not reflector.is_alive()
+
+
+def test_reconnected_it_goes_on_at_once_from_where_it_was() -> None:
+    """Its watch may be dead without a word, or it may have been waiting for long."""
+    dead = FakeWatch([added("b", 11)], stays=True)
+    mended = threading.Event()
+
+    def watches(version: str) -> FakeWatch:
+        if version == "10":
+            return dead
+        if not mended.is_set():
+            refused.set()
+            raise Unavailable("connection refused")
+        return FakeWatch([added("c", 12)], stays=True)
+
+    class Awaited(Told):
+        def on_event(self, change: Change, obj: Object) -> None:
+            super().on_event(change, obj)
+            seen[obj["metadata"]["name"]].set()
+
+    refused = threading.Event()
+    seen = {"b": threading.Event(), "c": threading.Event()}
+    told, api = Awaited(), FakeApi(lambda: listing("a"), watches)
+    hours = Backoff(first=7200.0, longest=7200.0)
+    reflector = Reflector(cast("Api", api), PODS, told, backoff=hours, draw=lambda: 0.0)
+    reflector.start()
+    assert seen["b"].wait(60)
+    reflector.reconnect()
+    assert dead.closed.is_set()
+    assert refused.wait(60)
+    mended.set()
+    reflector.reconnect()
+    assert seen["c"].wait(60)
+    reflector.stop(5)
+    assert not reflector.is_alive()
+    assert told.lines == ["replace a", "ADDED b", "ADDED c"]
+
+
+def test_reconnected_it_waits_as_after_the_first_failure() -> None:
+    waits: list[float] = []
+
+    def wait(seconds: float) -> bool:
+        waits.append(seconds)
+        if len(waits) == 4:
+            reflector.reconnect()
+        if len(waits) == 7:
+            reflector.stop(0)
+        return False
+
+    api = FakeApi(refuse(Unavailable("no")), scripted())
+    backoff = Backoff(draw=lambda: 0.0)
+    reflector = Reflector(cast("Api", api), PODS, Told(), backoff=backoff, wait=wait)
+    reflector.run()
+    assert waits == [0.5, 1.0, 2.0, 4.0, 0.5, 1.0, 2.0]
+
+
+def test_reconnected_while_it_lists_it_keeps_the_list() -> None:
+    """The list may be of many thousand objects, and has begun after the server was back."""
+
+    class Interrupted(FakeWatch):
+        def __iter__(self) -> Iterator[WatchEvent]:
+            yield added("a", 5)
+            reflector.reconnect()
+            if not self.closed.is_set():
+                yield bookmark(10, ends_list=True)
+
+    def watches(version: str) -> FakeWatch:
+        if not version:
+            return Interrupted([])
+        reflector.stop(0)
+        return FakeWatch([])
+
+    told, api = Told(), FakeApi(listing, watches)
+    reflector = Reflector(cast("Api", api), PODS, told, streamed=True)
+    reflector.run()
+    assert told.lines == ["replace a"]
+    assert api.calls == ["watch the list", "watch 10"]

@@ -15,14 +15,16 @@ from prometheus_client import CollectorRegistry
 
 from controller.extender.extender import Extender
 from controller.settings import ControllerSettings
+from dra_driver.kube import watch
 from dra_driver.kube.api import Listing
 from dra_driver.kube.errors import Unavailable
-from dra_driver.kube.resources import NODES, PODS, Resource
+from dra_driver.kube.resources import LEASES, NODES, PODS, Resource
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.card_kind import CardKind
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import SCHEDULING_GATE
+from dra_driver.util.backoff import Backoff
 from tests.cluster.pki import Authority
 from tests.fake_api.api import FakeApi
 from tests.unit.controller.extender.build import SHARED, address, card, hold, node, pod
@@ -31,8 +33,8 @@ HOLDER = pod("a", {SHARED: 4}, on="n", cards=str(address(1)))
 
 
 class SmallCluster(FakeApi):
-    """One node, and one pod that has slices there; `away` makes every list of pods fail, and
-    `lists` counts them, without those of agents."""
+    """One node, and one pod that has slices there; `away` makes every list of pods and every read
+    of the lease fail, and `lists` counts the lists, without those of agents."""
 
     def __init__(self) -> None:
         super().__init__((NODES, node("n", card(1, Mode.SHARED, hold("a", 4)))), (PODS, HOLDER))
@@ -47,6 +49,11 @@ class SmallCluster(FakeApi):
         annotations: Object = found["metadata"]["annotations"]
         given = annotations.keys() - HOLDER["metadata"]["annotations"].keys()
         return {key: annotations[key] for key in given}
+
+    def get(self, resource: Resource, name: str, **how: Any) -> Object:
+        if resource is LEASES and self.away:
+            raise Unavailable("the API server did not answer")
+        return super().get(resource, name, **how)
 
     def list(self, resource: Resource, *, label_selector: str = "", **how: Any) -> Listing:
         if resource != PODS or label_selector:
@@ -97,6 +104,23 @@ def test_it_serves_once_it_knows_and_leads(settings: ControllerSettings) -> None
     finally:
         extender.stop(within=2)
     assert "does not hold the lease" in str(extender.ready())
+
+
+def test_it_lists_at_once_when_the_server_answers_for_its_lease(
+    settings: ControllerSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of its watches waits for hours after a failure."""
+    monkeypatch.setattr(watch, "Backoff", partial(Backoff, first=7200.0, longest=7200.0))
+    cluster = SmallCluster()
+    cluster.away = True
+    extender = made(settings.model_copy(update={"lease_retry": 0.1}), cluster)
+    extender.start()
+    try:
+        assert within_a_minute(lambda: cluster.lists)
+        cluster.away = False
+        assert within_a_minute(lambda: extender.ready() is None), extender.ready()
+    finally:
+        extender.stop(within=2)
 
 
 def test_kinds_of_cards_are_known_once_all_nodes_were_read(settings: ControllerSettings) -> None:

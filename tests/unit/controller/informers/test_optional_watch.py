@@ -150,6 +150,39 @@ def test_a_kind_that_is_refused_later_has_no_objects_any_more() -> None:
     assert told.lines == ["replace a", "not served"]
 
 
+def test_a_server_that_has_just_started_forbids_what_it_allows() -> None:
+    """It answers before it has listed roles: what was there before stays."""
+    api, told = Versions(v1=listing("a")), Told()
+    api.watches = [FakeWatch([added("b", 11)], Unavailable("the connection broke"))]
+    api.watches += [Forbidden("may not watch"), FakeWatch([added("c", 12)])]
+    answers = iter([Forbidden("may not list")] * 2 + [listing("a", "b")])
+
+    def forbid() -> None:
+        lists = api.list
+
+        def starting(resource: Resource, **how: object) -> Listing:
+            if resource.version == "v1":
+                api.answers.update(v1=next(answers, listing()))
+            return lists(resource, **how)  # type: ignore[arg-type]
+
+        api.list = starting  # type: ignore[method-assign]
+
+    run(api, told, budget=14.0, after=forbid)
+    assert told.lines == ["replace a", "ADDED b", "replace a b", "ADDED c"]
+
+
+def test_a_server_that_has_just_started_forbids_what_it_does_not_serve() -> None:
+    """That is no other answer: it is asked again soon."""
+    api, told = Versions(), Told()
+
+    def forbid() -> None:
+        api.answers.update(v1=Forbidden("may not list"))
+
+    _, time = run(api, told, budget=RETRY + 2.0, after=forbid)
+    assert told.lines == ["not served"]
+    assert time.waits == [RETRY, 1.0, 2.0]
+
+
 def test_nothing_is_told_before_the_server_has_answered() -> None:
     api, told = Versions(v1=Unavailable("no answer")), Told()
     reflector, time = run(api, told, budget=60.0)

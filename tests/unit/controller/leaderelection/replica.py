@@ -61,6 +61,7 @@ class Replica:
     ) -> None:
         self.time = 1000.0
         self.leading = 0
+        self.returns = 0  # of the server
         self.fence = Fence(lambda: self.time)
         self.elector = LeaderElector(
             leases,
@@ -70,6 +71,7 @@ class Replica:
             identity=name,
             times=times,
             on_leading=self._lead,
+            on_server_back=self._return,
             fenced_term=fenced_term,
             now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
             clock=lambda: self.time,
@@ -77,6 +79,9 @@ class Replica:
 
     def _lead(self) -> None:
         self.leading += 1
+
+    def _return(self) -> None:
+        self.returns += 1
 
     def after(self, seconds: float) -> bool:
         """Steps once, `seconds` later; gives whether it leads."""

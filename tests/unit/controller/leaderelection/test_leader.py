@@ -9,7 +9,7 @@ import pytest
 
 from controller.leaderelection.fence import NotLeader
 from controller.leaderelection.leader import LeaseTimes
-from dra_driver.kube.errors import Conflict, Unavailable
+from dra_driver.kube.errors import Conflict, TooManyRequests, Unavailable
 from dra_driver.kube.resources import LEASES, Resource
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import ALLOCATOR_SCHEDULER, ANNOTATION_ALLOCATOR
@@ -136,6 +136,52 @@ def test_a_renewal_that_ends_after_the_deadline_wins_the_lease_anew() -> None:
     assert first.leading == 1
     assert first.after(2)
     assert first.leading == 2
+
+
+def test_it_says_when_the_server_answers_again() -> None:
+    """Once, whoever leads; and not of a server that only asks for patience."""
+    leases = Leases()
+    first, second = Replica(leases, "a"), Replica(leases, "b")
+    for replica in (first, second):
+        replica.after(0)
+        replica.after(2)
+        assert replica.returns == 0
+    leases.away = True
+    for replica in (first, second):
+        for _ in range(3):
+            replica.after(2)
+        assert replica.returns == 0
+    leases.away = False
+    for replica in (first, second):
+        replica.after(2)
+        replica.after(2)
+        assert replica.returns == 1
+    answer = leases.get
+
+    def busy(*_: object, **__: object) -> Object:
+        raise TooManyRequests("later")
+
+    leases.get = busy  # type: ignore[method-assign]
+    first.after(2)
+    leases.get = answer  # type: ignore[method-assign]
+    first.after(2)
+    assert first.returns == 1
+
+
+def test_an_answer_that_came_late_is_one_after_an_absence() -> None:
+    """A read is sent again on another connection where the first one is dead."""
+    leases = Leases()
+    first = Replica(leases, "a")
+    first.after(0)
+    answer = leases.get
+
+    def slow(resource: Resource, name: str, *, namespace: str = "") -> Object:
+        first.time += 10.0
+        return answer(resource, name, namespace=namespace)
+
+    leases.get = slow  # type: ignore[method-assign]
+    first.after(2)
+    assert first.returns == 1
 
 
 def test_a_deleted_lease_makes_no_second_leader() -> None:
