@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Final
 
 import pytest
@@ -28,13 +29,7 @@ class Cluster(World):
     def __init__(
         self, cards: dict[str, int], racks: dict[str, str] | None = None, **settings: Any
     ) -> None:
-        slices = [
-            each
-            for name, count in cards.items()
-            for each in resource_slices(
-                name, in_all_modes(*range(count), allocator=ALLOCATOR_SCHEDULER)
-            )
-        ]
+        slices = [each for name, count in cards.items() for each in published(name, count)]
         known = {"nomination_waiting": 0} | settings
         super().__init__(slices, allocator=ALLOCATOR_SCHEDULER, settings=known)
         for name in cards:
@@ -63,9 +58,8 @@ class Cluster(World):
 
     def change(self, name: str, **status: Any) -> None:
         """kube-scheduler writes the pod's status."""
-        changed = copy.deepcopy(self.api.live[PODS, name])
-        changed["status"] |= status
-        self.put(PODS, changed)
+        found = self.api.live[PODS, name]
+        self.put(PODS, found | {"status": found["status"] | status})
 
     def refuse(self, *names: str, lose: Sequence[str] = ()) -> None:
         """An attempt has failed; those that had found a place lose the name."""
@@ -86,6 +80,12 @@ class Cluster(World):
     def notes_of(self, kind: str, name: str) -> list[str]:
         start = f"{kind} {name}: "
         return [each.removeprefix(start) for each in self.recorder.notes if each.startswith(start)]
+
+
+@cache
+def published(name: str, cards: int) -> list[Object]:
+    """The slices of a node with so many cards."""
+    return resource_slices(name, in_all_modes(*range(cards), allocator=ALLOCATOR_SCHEDULER))
 
 
 def asking(name: str, cards: int = 1) -> Object:
