@@ -3,120 +3,176 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Final
 
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object, allocation
-from dra_driver.model.names import SCHEDULING_GATE
+from dra_driver.model.names import DRIVER, SCHEDULING_GATE
 from tests.fake_api.store import Entry, Store
 
-_KEPT: Final = 20.0
-"""Seconds that names may stay at a group with a gate: the server may refuse to take them back."""
+_SOON: Final = 20.0
+"""Seconds in which the controller does what it can, if no write fails: less than the patience after
+which it looks again at all that waits."""
 
-Device = tuple[str, str]  # pool, name
+_Device = tuple[str, str]  # pool, name
 
 
 class Seen:
     """The pods by their names, in the order in which they came, and who has which device. Members
-    of groups are by the group's name, pods alone are in that of the empty name."""
+    of groups are by the group's name, pods alone in that of the empty name."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._version = store.version
         self.pods: dict[str, Object] = {}
         self.members: defaultdict[str, dict[str, Object]] = defaultdict(dict)
-        self.holders: dict[Device, str] = {}
-        self._audit = Audit(self.members)
-        self.quorum = self._audit.quorum
-        self.ended = self._audit.ended
+        self.holders: dict[_Device, str] = {}
+
+    def new(self) -> list[Entry]:
+        """What has happened since the last call, to be taken in one by one."""
+        entries = self._store.after(self._version)
+        self._version = self._store.version
+        return entries
+
+    def take_in(self, entry: Entry) -> None:
+        if entry.key.resource is PODS:
+            name, of = entry.key.name, group_of(entry.new or entry.old or {})
+            if entry.new is None:
+                del self.pods[name], self.members[of][name]
+            else:
+                self.pods[name] = self.members[of][name] = entry.new
+        elif entry.key.resource is RESOURCE_CLAIMS:
+            for device in _devices(entry.old):
+                del self.holders[device]
+            for device in _devices(entry.new):
+                assert device not in self.holders, f"{device} is allocated twice"
+                self.holders[device] = entry.key.name
+
+    def free(self, node: str, cards: int) -> list[str]:
+        """The names of the node's devices that no claim has."""
+        devices = [f"whole-0000-{bus:02x}-00-0" for bus in range(cards)]
+        return [each for each in devices if (f"{DRIVER}/{node}", each) not in self.holders]
+
+    def parts(self, of: str) -> tuple[list[Object], int]:
+        """The members of the group that wait, and how many are bound."""
+        members = self.members[of].values()
+        waiting = [each for each in members if not is_bound(each)]
+        return waiting, len(members) - len(waiting)
+
+
+class Audit:
+    """`cards` are by node. The writer of a history says in `quorum` how many pods each group needs,
+    in `ended` of which one a pod has ended, and in `calm_from` when a write that failed was made
+    again at the latest."""
+
+    def __init__(self, store: Store, cards: Mapping[str, int]) -> None:
+        self.seen = Seen(store)
+        self._cards = cards
+        self.quorum: dict[str, int] = {}
+        self.ended: set[str] = set()
+        self.calm_from = 0.0
+        self._passed_over: set[str] = set()  # pods whose card kube-scheduler gave to another one
+        self._since: dict[str, float] = {}  # what must not be so for long
 
     def catch_up(self) -> bool:
         """Read what has happened; whether that is anything. Fails where it was not right at any
         moment."""
-        entries = self._store.after(self._version)
-        self._version = self._store.version
+        entries = self.seen.new()
         for entry in entries:
-            if entry.key.resource is PODS:
-                self._on_pod(entry)
-            elif entry.key.resource is RESOURCE_CLAIMS:
-                self._on_claim(entry)
+            self.seen.take_in(entry)
+            if entry.key.resource is PODS and entry.old and entry.new:
+                self._on_pod(entry.old, entry.new)
         return bool(entries)
+
+    def _on_pod(self, old: Object, new: Object) -> None:
+        if is_bound(new):
+            if not is_bound(old):
+                self._pass_over(new["spec"]["nodeName"])
+            return
+        if is_gated(old) and not is_gated(new):
+            if node_of(new):
+                self._check_promised(node_of(new))
+            if group_of(new):
+                self._check_lifted(group_of(new))
 
     def check(self, now: float) -> None:
         """The controller is idle at that time, in seconds."""
         if self.catch_up():
-            self._audit.check_all()
-        self._audit.check_kept(now)
+            for of in self.quorum:
+                self._check_group(of)
+        wrong = {*self._held_back(), *self._unused()}
+        self._since = {each: self._since.get(each, now) for each in wrong}
+        for each, since in self._since.items():
+            assert now - max(since, self.calm_from) <= _SOON, each
 
-    def _on_pod(self, entry: Entry) -> None:
-        name, pod = entry.key.name, entry.new
-        of = group_of(pod or entry.old or {})
-        if pod is None:
-            del self.pods[name], self.members[of][name]
-            return
-        self.pods[name] = self.members[of][name] = pod
-        if of and entry.old is not None and is_gated(entry.old) and not is_gated(pod):
-            self._audit.check_lifted(of)
+    def _check_promised(self, node: str) -> None:
+        """kube-scheduler finds a card on the node for each pod that is named for it."""
+        promised, free = self._promised(node)
+        assert len(promised) <= free, f"{promised} are named for {free} cards of {node}"
 
-    def _on_claim(self, entry: Entry) -> None:
-        for claim in filter(None, (entry.old,)):
-            for device in devices_of(claim):
-                del self.holders[device]
-        for device in devices_of(entry.new) if entry.new else ():
-            assert self.holders.setdefault(device, entry.key.name) == entry.key.name
+    def _pass_over(self, node: str) -> None:
+        """kube-scheduler has bound a pod to the node, that others may have been named for."""
+        promised, free = self._promised(node)
+        if len(promised) > free:
+            self._passed_over.update(promised)
 
+    def _promised(self, node: str) -> tuple[list[str], int]:
+        """The pods that are named for the node and that kube-scheduler is about to try, and how
+        many cards are free there."""
+        promised = [
+            name
+            for name, each in self.seen.pods.items()
+            if node_of(each) == node and not (is_gated(each) or is_bound(each) or is_judged(each))
+        ]
+        free = len(self.seen.free(node, self._cards[node]))
+        return [each for each in promised if each not in self._passed_over], free
 
-class Audit:
-    """`members` are those of each group. The writer of a history says in `quorum` how many each
-    group needs, and in `ended` of which one a member has run."""
-
-    def __init__(self, members: dict[str, dict[str, Object]]) -> None:
-        self._members = members
-        self.quorum: dict[str, int] = {}
-        self.ended: set[str] = set()
-        self._named_since: dict[str, float] = {}  # groups that have a gate and a name
-        self._suspect: set[str] = set()
-
-    def check_lifted(self, of: str) -> None:
+    def _check_lifted(self, of: str) -> None:
         """A gate was lifted: all names were there. Those that kube-scheduler has refused may go on
         without."""
-        waiting, bound = self._parts(of)
+        waiting, bound = self.seen.parts(of)
         if not any(map(is_judged, waiting)):
-            named = sum(map(is_named, waiting))
-            assert named + bound >= max(self.quorum[of], 1), f"a gate before all names: {of}"
+            named = sum(map(bool, map(node_of, waiting)))
+            assert named + bound >= max(self.quorum[of], 1), f"{of} has a gate less than names"
 
-    def check_all(self) -> None:
-        """No group that kube-scheduler would try has too few names, and none is bound in part."""
-        self._suspect.clear()
-        for of in self.quorum:
-            waiting, bound = self._parts(of)
-            named = sum(map(is_named, waiting))
-            has_gate = any(map(is_gated, waiting))
-            if has_gate and named:
-                self._suspect.add(of)
-            if waiting and not has_gate and not any(map(is_judged, waiting)):
-                assert named + bound >= max(self.quorum[of], 1), f"too few names: {of}"
-            assert bound == 0 or bound >= self.quorum[of] or of in self.ended, f"in part: {of}"
+    def _check_group(self, of: str) -> None:
+        """It has names enough if kube-scheduler would try it, and is not bound in part."""
+        waiting, bound = self.seen.parts(of)
+        if waiting and not any(is_gated(each) or is_judged(each) for each in waiting):
+            named = sum(map(bool, map(node_of, waiting)))
+            assert named + bound >= max(self.quorum[of], 1), f"{of} has too few names"
+        assert bound == 0 or bound >= self.quorum[of] or of in self.ended, f"{of} is bound in part"
 
-    def check_kept(self, now: float) -> None:
-        """A group with a gate has no name for long: nothing is held for it."""
-        for of in [*self._named_since]:
-            if of not in self._suspect:
-                del self._named_since[of]
-        for of in self._suspect:
-            since = self._named_since.setdefault(of, now)
-            assert now - since <= _KEPT, f"names are kept: {of}"
+    def _held_back(self) -> list[str]:
+        """Groups with a gate and a name: what is named is held, and nobody can use it."""
+        return [
+            f"{of} has a gate, and keeps names"
+            for of in self.quorum
+            if (waiting := self.seen.parts(of)[0])
+            and any(map(is_gated, waiting))
+            and any(map(node_of, waiting))
+        ]
 
-    def _parts(self, of: str) -> tuple[list[Object], int]:
-        """The members that wait, and how many are bound."""
-        members = self._members[of].values()
-        waiting = [each for each in members if not is_bound(each)]
-        return waiting, len(members) - len(waiting)
+    def _unused(self) -> list[str]:
+        """What waits behind nobody, though there are cards for it."""
+        free = sum(len(self.seen.free(node, cards)) for node, cards in self._cards.items())
+        waiting = [each for each in self.seen.pods.values() if not is_bound(each)]
+        groups = {*map(group_of, waiting)} - {""}
+        if not free or not waiting or len(groups) > 1:
+            return []
+        needed = sum(1 for each in waiting if group_of(each)) or 1
+        return [f"cards are free for {groups or 'a pod'}"] if free >= needed else []
 
 
 def group_of(pod: Object) -> str:
     """Empty for a pod alone."""
     return str((pod["spec"].get("schedulingGroup") or {}).get("podGroupName") or "")
+
+
+def node_of(pod: Object) -> str:
+    """The node that is named for the pod; empty without one."""
+    return str(pod["status"].get("nominatedNodeName") or "")
 
 
 def is_bound(pod: Object) -> bool:
@@ -133,10 +189,6 @@ def is_judged(pod: Object) -> bool:
     return bool(pod["status"].get("conditions"))
 
 
-def is_named(pod: Object) -> bool:
-    return bool(pod["status"].get("nominatedNodeName"))
-
-
-def devices_of(claim: Object) -> list[Device]:
-    results = (allocation(claim) or {}).get("devices", {}).get("results") or ()
+def _devices(claim: Object | None) -> list[_Device]:
+    results = (allocation(claim or {}) or {}).get("devices", {}).get("results") or ()
     return [(each["pool"], each["device"]) for each in results]

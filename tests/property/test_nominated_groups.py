@@ -14,11 +14,12 @@ from typing import Final
 
 import pytest
 
+from controller.queue.backoff import BackoffReason
 from dra_driver.kube.errors import Unavailable
 from dra_driver.kube.resources import POD_GROUPS, PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import DRIVER
-from tests.property.group_audit import Seen, group_of, is_bound, is_gated
+from tests.property.group_audit import Audit, group_of, is_bound, is_gated, node_of
 from tests.seed import Sample, told
 from tests.unit.controller.nominate.test_group_nominator import REFUSED, Cluster, asking
 from tests.unit.controller.test_pod_groups import OURS, group
@@ -29,6 +30,7 @@ _ARRIVALS: Final = 8
 _STEPS: Final = 800
 _STEP: Final = 5.0  # seconds
 _PATIENCE: Final = 30.0  # after which nodes are reserved
+_LONGEST_BACKOFF: Final = BackoffReason.CALL_FAILED.value[1]
 _SINGLES: Final = 2  # that wait for each card that a group may need
 
 
@@ -39,8 +41,10 @@ class History:
         self._chance = random.Random(seed)
         self._cards = {name: self._chance.randint(1, 4) for name in "abcd"[: seed % 4 + 1]}
         self.world = Cluster(self._cards, fairness_patience=_PATIENCE)
-        self._seen = Seen(self.world.api.store)
-        self._quorum = self._seen.quorum
+        self.world.api.before_error = self._fail
+        self._audit = Audit(self.world.api.store, self._cards)
+        self._seen = self._audit.seen
+        self._quorum = self._audit.quorum
         self._made = 0
         self._terms = 1
         self._left = _ARRIVALS
@@ -54,11 +58,11 @@ class History:
             self._overtake()
             self._disturb()
             self.world.run_until_idle()
-            self._seen.check(self.world.time)
+            self._audit.check(self.world.time)
             self._schedule()
             self._end_some()
             self.world.after(_STEP)
-            self._seen.check(self.world.time)
+            self._audit.check(self.world.time)
             if not self._left and not self._waiting():
                 return
         raise AssertionError(f"they wait for ever: {self._waiting()}")
@@ -111,20 +115,23 @@ class History:
             if of:
                 self._join(of)
 
+    def _fail(self) -> None:
+        self._audit.calm_from = self.world.time + _LONGEST_BACKOFF
+
     def _schedule(self) -> None:
-        """kube-scheduler tries all that it may try, in any order."""
+        """kube-scheduler tries what it may try, in any order; some of it later."""
         waiting: dict[str, list[Object]] = {}
         for name in self._waiting():
             found = self._seen.pods[name]
             waiting.setdefault(group_of(found) or name, []).append(found)
         for name in self._chance.sample(sorted(waiting), len(waiting)):
-            if not any(map(is_gated, waiting[name])):
+            if self._chance.random() < 0.8 and not any(map(is_gated, waiting[name])):
                 self._attempt(waiting[name], self._quorum.get(name, 1))
 
     def _attempt(self, members: list[Object], quorum: int) -> None:
         free, places = self._free(), dict[str, tuple[str, str]]()
         for each in members:
-            named = each["status"].get("nominatedNodeName") or ""
+            named = node_of(each)
             choice = sorted(free, key=lambda node: (node != named, -len(free[node]), node))
             node = next((node for node in choice if free[node]), None)
             if node is not None:
@@ -154,7 +161,7 @@ class History:
         for name in [each for each, at in self._ends.items() if at <= self.world.time]:
             del self._ends[name]
             if of := group_of(self._seen.pods[name]):
-                self._seen.ended.add(of)
+                self._audit.ended.add(of)
                 if self._quorum[of] > 1:  # else kube-scheduler would bind no other one any more
                     self._quorum[of] = 1
                     self.world.put(POD_GROUPS, group(of, 1))
@@ -162,20 +169,12 @@ class History:
 
     def _free(self) -> dict[str, list[str]]:
         """By node, the devices that no claim has."""
-        self._seen.catch_up()
-        return {
-            name: [
-                device
-                for bus in range(cards)
-                if (f"{DRIVER}/{name}", device := f"whole-0000-{bus:02x}-00-0")
-                not in self._seen.holders
-            ]
-            for name, cards in self._cards.items()
-        }
+        self._audit.catch_up()
+        return {name: self._seen.free(name, cards) for name, cards in self._cards.items()}
 
     def _waiting(self) -> list[str]:
         """The pods that are not bound, in the order in which they came."""
-        self._seen.catch_up()
+        self._audit.catch_up()
         return [name for name, each in self._seen.pods.items() if not is_bound(each)]
 
 
