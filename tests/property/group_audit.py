@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
@@ -54,6 +54,11 @@ class Seen:
         devices = [f"whole-0000-{bus:02x}-00-0" for bus in range(cards)]
         return [each for each in devices if (f"{DRIVER}/{node}", each) not in self.holders]
 
+    def tried_with(self, pod: Object) -> Iterable[Object]:
+        """The pods that kube-scheduler tries with this one, which is among them."""
+        of = group_of(pod)
+        return self.members[of].values() if of else [pod]
+
     def parts(self, of: str) -> tuple[list[Object], int]:
         """The members of the group that wait, and how many are bound."""
         members = self.members[of].values()
@@ -91,8 +96,8 @@ class Audit:
                 self._pass_over(new["spec"]["nodeName"])
             return
         if is_gated(old) and not is_gated(new):
-            if node_of(new):
-                self._check_promised(node_of(new))
+            for node in self._cards:
+                self._check_promised(node)
             if group_of(new):
                 self._check_lifted(group_of(new))
 
@@ -123,10 +128,11 @@ class Audit:
         promised = [
             name
             for name, each in self.seen.pods.items()
-            if node_of(each) == node and not (is_gated(each) or is_bound(each) or is_judged(each))
+            if node_of(each) == node
+            and not (is_bound(each) or is_judged(each) or name in self._passed_over)
+            and not any(map(is_gated, self.seen.tried_with(each)))
         ]
-        free = len(self.seen.free(node, self._cards[node]))
-        return [each for each in promised if each not in self._passed_over], free
+        return promised, len(self.seen.free(node, self._cards[node]))
 
     def _check_lifted(self, of: str) -> None:
         """A gate was lifted: all names were there. Those that kube-scheduler has refused may go on

@@ -139,6 +139,8 @@ class History:
         of = group_of(members[0])
         bound = sum(map(is_bound, self._seen.members[of].values())) if of else 0
         is_whole = bool(places) and len(places) + bound >= quorum
+        if self._chance.random() < 0.05:  # it lacks something else for the moment
+            is_whole = False
         for each in members:
             name = each["metadata"]["name"]
             if is_whole and name in places:

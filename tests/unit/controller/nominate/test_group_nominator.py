@@ -257,6 +257,26 @@ def taken(world: Cluster, on: str, bus: int) -> str:
     return name
 
 
+def test_a_member_that_gets_nothing_after_all_loses_its_name_before_the_gates() -> None:
+    """kube-scheduler would give it what the others are named for."""
+    world = Cluster({"a": 2})
+    world.put(POD_GROUPS, group("g", 1))
+    world.join("g", *"pqr")
+    world.api.write_errors = [Unavailable("away")]  # p's name
+    world.run_until_idle()
+    assert world.named(*"pqr") == ["", "a", ""]
+    taken(world, "a", 0)
+    world.after(1)
+    assert world.named(*"pqr") == ["a", "", ""]
+    names = [
+        (name, changed.new["status"].get("nominatedNodeName"))
+        for changed in world.api.store.after(world.api.store.oldest)
+        if (name := changed.key.name) in {"p", "q", "r"} and changed.new
+        if not changed.new["spec"]["schedulingGates"]
+    ]
+    assert names == [("p", "a"), ("q", None), ("r", None)]
+
+
 def test_names_for_preemption_are_left_alone() -> None:
     world = Cluster({"a": 2})
     preempting = group("g", 2)
