@@ -26,7 +26,7 @@ from tests.unit.controller.test_pod_groups import OURS, group
 from tests.unit.controller.world import pod
 
 HISTORIES: Final = Sample(always=20, of_the_day=20, soak=100_000)
-_ARRIVALS: Final = 8
+_MOST_ARRIVALS: Final = 8
 _STEPS: Final = 800
 _STEP: Final = 5.0  # seconds
 _PATIENCE: Final = 30.0  # after which nodes are reserved
@@ -47,7 +47,7 @@ class History:
         self._quorum = self._audit.quorum
         self._made = 0
         self._terms = 1
-        self._left = _ARRIVALS
+        self._left = self._chance.randint(1, _MOST_ARRIVALS)
         self._ends: dict[str, float] = {}  # of pods that run
 
     def play(self) -> None:
@@ -139,11 +139,10 @@ class History:
         of = group_of(members[0])
         bound = sum(map(is_bound, self._seen.members[of].values())) if of else 0
         is_whole = bool(places) and len(places) + bound >= quorum
-        if self._chance.random() < 0.05:  # it lacks something else for the moment
-            is_whole = False
+        lacks_else = self._chance.random() < 0.05  # for the moment
         for each in members:
             name = each["metadata"]["name"]
-            if is_whole and name in places:
+            if is_whole and not lacks_else and name in places:
                 self._bind(name, *places[name])
             else:
                 gone = {"nominatedNodeName": None} if name in places else {}
