@@ -15,6 +15,9 @@ _SOON: Final = 20.0
 """Seconds in which the controller does what it can, if no write fails: less than the patience after
 which it looks again at all that waits."""
 
+_FOLLOWED: Final = _SOON + 30.0
+"""The same where names were written again, which kube-scheduler has half a minute to follow."""
+
 _Device = tuple[str, str]  # pool, name
 
 
@@ -106,10 +109,10 @@ class Audit:
         if self.catch_up():
             for of in self.quorum:
                 self._check_group(of)
-        wrong = {*self._held_back(), *self._unused()}
+        wrong = {**self._held_back(), **self._unused()}
         self._since = {each: self._since.get(each, now) for each in wrong}
         for each, since in self._since.items():
-            assert now - max(since, self.calm_from) <= _SOON, each
+            assert now - max(since, self.calm_from) <= wrong[each], each
 
     def _check_promised(self, node: str) -> None:
         """kube-scheduler finds a card on the node for each pod that is named for it."""
@@ -150,25 +153,28 @@ class Audit:
             assert named + bound >= max(self.quorum[of], 1), f"{of} has too few names"
         assert bound == 0 or bound >= self.quorum[of] or of in self.ended, f"{of} is bound in part"
 
-    def _held_back(self) -> list[str]:
-        """Groups with a gate and a name: what is named is held, and nobody can use it."""
-        return [
-            f"{of} has a gate, and keeps names"
-            for of in self.quorum
-            if (waiting := self.seen.parts(of)[0])
-            and any(map(is_gated, waiting))
-            and any(map(node_of, waiting))
-        ]
+    def _held_back(self) -> dict[str, float]:
+        """Groups that keep names which nobody can use, each with the seconds that it may do so."""
+        found = dict[str, float]()
+        for of in self.quorum:
+            waiting = self.seen.parts(of)[0]
+            if not any(map(node_of, waiting)):
+                continue
+            if any(map(is_gated, waiting)):
+                found[f"{of} has a gate, and keeps names"] = _SOON
+            elif all(map(is_judged, waiting)):
+                found[f"{of} was refused, and keeps names"] = _FOLLOWED
+        return found
 
-    def _unused(self) -> list[str]:
-        """What waits behind nobody, though there are cards for it."""
+    def _unused(self) -> dict[str, float]:
+        """The same for what waits behind nobody, though there are cards for it."""
         free = sum(len(self.seen.free(node, cards)) for node, cards in self._cards.items())
         waiting = [each for each in self.seen.pods.values() if not is_bound(each)]
         groups = {*map(group_of, waiting)} - {""}
         if not free or not waiting or len(groups) > 1:
-            return []
+            return {}
         needed = sum(1 for each in waiting if group_of(each)) or 1
-        return [f"cards are free for {groups or 'a pod'}"] if free >= needed else []
+        return {f"cards are free for {groups or 'a pod'}": _SOON} if free >= needed else {}
 
 
 def group_of(pod: Object) -> str:

@@ -25,7 +25,7 @@ from tests.unit.controller.nominate.test_group_nominator import REFUSED, Cluster
 from tests.unit.controller.test_pod_groups import OURS, group
 from tests.unit.controller.world import pod
 
-HISTORIES: Final = Sample(always=20, of_the_day=20, soak=100_000)
+HISTORIES: Final = Sample(always=30, of_the_day=30, soak=100_000)
 _MOST_ARRIVALS: Final = 8
 _STEPS: Final = 800
 _STEP: Final = 5.0  # seconds
