@@ -185,9 +185,11 @@ class GroupNominator:
 
     def _end_judged(self, group: PodGroup, waiting: Sequence[Object]) -> None:
         """An attempt has failed: what its members were expected to get may serve others. Names that
-        were written again are judged by time."""
+        were written again are judged by time, in a step of their own: any step forgets that it was
+        planned."""
         until = self._again_until.get(group.name)
         if until is not None and self._context.clock() < until:
+            self._context.queue.add(pods.key_of(waiting[0]), until)
             return
         for pod in waiting:
             if is_judged(pod):
@@ -253,7 +255,6 @@ class GroupNominator:
         for each in found.keep():
             nodes[pods.key_of(each.pod)] = each.node
             self._named.add(each.pod, each.node, each.claims)
-        now = self._context.clock()
         if is_again:
             if self._again_until.pop(group.name, None) is not None:
                 self._take_back(waiting)  # kube-scheduler lacks something else
@@ -261,8 +262,7 @@ class GroupNominator:
                     self._named.end(key)
                 self._line.wait(group, waiting, GroupReason.DEVICES)
                 return
-            self._again_until[group.name] = now + _AGAIN_WITHIN
-            self._context.queue.add(pods.key_of(waiting[0]), now + _AGAIN_WITHIN)
+            self._again_until[group.name] = self._context.clock() + _AGAIN_WITHIN
         self._lift(group, waiting, nodes)
 
     def _lift(self, group: PodGroup, waiting: Sequence[Object], nodes: dict[Key, str]) -> None:

@@ -257,6 +257,22 @@ def taken(world: Cluster, on: str, bus: int) -> str:
     return name
 
 
+def test_names_that_were_written_again_are_judged_in_time_whatever_else_comes() -> None:
+    """kube-scheduler says nothing of attempts whose verdict is the same."""
+    world = Cluster({"a": 2})
+    world.put(POD_GROUPS, group("g", 2))
+    world.join("g", *"pq")
+    world.run_until_idle()
+    world.refuse(*"pq", lose="pq")
+    world.run_until_idle()
+    assert world.named(*"pq") == ["a", "a"]
+    taken(world, "a", 0)
+    world.after(20)
+    assert world.named(*"pq") == ["a", "a"]
+    world.after(20)
+    assert world.named(*"pq") == ["", ""]
+
+
 def test_a_member_that_gets_nothing_after_all_loses_its_name_before_the_gates() -> None:
     """kube-scheduler would give it what the others are named for."""
     world = Cluster({"a": 2})
