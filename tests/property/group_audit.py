@@ -167,14 +167,20 @@ class Audit:
         return found
 
     def _unused(self) -> dict[str, float]:
-        """The same for what waits behind nobody, though there are cards for it."""
+        """The same for cards that are free for what waits behind nobody. A group that has cards,
+        and is refused for something else, holds them against pods alone while it is tried again."""
         free = sum(len(self.seen.free(node, cards)) for node, cards in self._cards.items())
         waiting = [each for each in self.seen.pods.values() if not is_bound(each)]
-        groups = {*map(group_of, waiting)} - {""}
-        if not free or not waiting or len(groups) > 1:
+        members = [each for each in waiting if group_of(each)]
+        groups = {*map(group_of, members)}
+        if len(groups) > 1 or free < max(len(members), 1):
             return {}
-        needed = sum(1 for each in waiting if group_of(each)) or 1
-        return {f"cards are free for {groups or 'a pod'}": _SOON} if free >= needed else {}
+        if members and not all(map(is_judged, members)):
+            limit = _SOON if any(map(is_gated, members)) else _FOLLOWED
+            return {f"cards are free for {groups}": limit}
+        if not any(is_gated(each) for each in waiting if not group_of(each)):
+            return {}
+        return {f"{groups} holds cards": _FOLLOWED} if groups else {"cards are free": _SOON}
 
 
 def group_of(pod: Object) -> str:

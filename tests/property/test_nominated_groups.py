@@ -49,6 +49,7 @@ class History:
         self._terms = 1
         self._left = self._chance.randint(1, _MOST_ARRIVALS)
         self._ends: dict[str, float] = {}  # of pods that run
+        self._lacks_until: dict[str, float] = {}  # groups and pods that lack something else
 
     def play(self) -> None:
         for _ in range(_STEPS):
@@ -139,7 +140,10 @@ class History:
         of = group_of(members[0])
         bound = sum(map(is_bound, self._seen.members[of].values())) if of else 0
         is_whole = bool(places) and len(places) + bound >= quorum
-        lacks_else = self._chance.random() < 0.05  # for the moment
+        unit, now = of or members[0]["metadata"]["name"], self.world.time
+        if self._chance.random() < 0.05:
+            self._lacks_until[unit] = now + self._chance.uniform(0, 120)
+        lacks_else = now < self._lacks_until.get(unit, 0.0)
         for each in members:
             name = each["metadata"]["name"]
             if is_whole and not lacks_else and name in places:
