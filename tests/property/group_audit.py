@@ -96,7 +96,7 @@ class Audit:
     def _on_pod(self, old: Object, new: Object) -> None:
         if is_bound(new):
             if not is_bound(old):
-                self._pass_over(new["spec"]["nodeName"])
+                self._pass_over(new["spec"]["nodeName"], node_of(old))
             return
         if is_gated(old) and not is_gated(new):
             for node in self._cards:
@@ -119,11 +119,11 @@ class Audit:
         promised, free = self._promised(node)
         assert len(promised) <= free, f"{promised} are named for {free} cards of {node}"
 
-    def _pass_over(self, node: str) -> None:
-        """kube-scheduler has bound a pod to the node, that others may have been named for."""
-        promised, free = self._promised(node)
-        if len(promised) > free:
-            self._passed_over.update(promised)
+    def _pass_over(self, node: str, named: str) -> None:
+        """kube-scheduler has bound a pod to the node. Where another one was named for that pod, or
+        none, pods have what others were named for: who of them gets nothing is not known."""
+        if node != named:
+            self._passed_over.update(self._promised(node)[0])
 
     def _promised(self, node: str) -> tuple[list[str], int]:
         """The pods that are named for the node and that kube-scheduler is about to try, and how
