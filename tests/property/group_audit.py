@@ -96,7 +96,7 @@ class Audit:
     def _on_pod(self, old: Object, new: Object) -> None:
         if is_bound(new):
             if not is_bound(old):
-                self._pass_over(new["spec"]["nodeName"], node_of(old))
+                self._pass_over(new["spec"]["nodeName"], "" if is_judged(old) else node_of(old))
             return
         if is_gated(old) and not is_gated(new):
             for node in self._cards:
@@ -121,7 +121,8 @@ class Audit:
 
     def _pass_over(self, node: str, named: str) -> None:
         """kube-scheduler has bound a pod to the node. Where another one was named for that pod, or
-        none, pods have what others were named for: who of them gets nothing is not known."""
+        none that still counts, it has what others were named for: who of them gets nothing is not
+        known."""
         if node != named:
             self._passed_over.update(self._promised(node)[0])
 
