@@ -96,7 +96,7 @@ class Audit:
     def _on_pod(self, old: Object, new: Object) -> None:
         if is_bound(new):
             if not is_bound(old):
-                self._pass_over(new["spec"]["nodeName"], "" if is_judged(old) else node_of(old))
+                self._pass_over(old, new["spec"]["nodeName"])
             return
         if is_gated(old) and not is_gated(new):
             for node in self._cards:
@@ -119,11 +119,12 @@ class Audit:
         promised, free = self._promised(node)
         assert len(promised) <= free, f"{promised} are named for {free} cards of {node}"
 
-    def _pass_over(self, node: str, named: str) -> None:
+    def _pass_over(self, pod: Object, node: str) -> None:
         """kube-scheduler has bound a pod to the node. Where another one was named for that pod, or
         none that still counts, it has what others were named for: who of them gets nothing is not
         known."""
-        if node != named:
+        is_over = is_judged(pod) or pod["metadata"]["name"] in self._passed_over
+        if is_over or node != node_of(pod):
             self._passed_over.update(self._promised(node)[0])
 
     def _promised(self, node: str) -> tuple[list[str], int]:
