@@ -125,7 +125,11 @@ class Audit:
         known."""
         is_over = is_judged(pod) or pod["metadata"]["name"] in self._passed_over
         if is_over or node != node_of(pod):
-            self._passed_over.update(self._promised(node)[0])
+            self._passed_over.update(
+                name
+                for name, each in self.seen.pods.items()
+                if node_of(each) == node and not (is_bound(each) or is_gated(each))
+            )
 
     def _promised(self, node: str) -> tuple[list[str], int]:
         """The pods that are named for the node and that kube-scheduler is about to try, and how
