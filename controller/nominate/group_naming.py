@@ -53,7 +53,7 @@ class GroupNaming:
                 context.dispatcher.dispatch(make(key, pod))
 
     def _name(self, key: Key, pod: Object) -> NameNode | LiftGate:
-        return NameNode(key=key, pod=pod, node=self.nodes[key])
+        return NameNode(key=key, pod=pod, node=self.nodes.get(key, ""))
 
     def _lift(self, hint: NodeHint) -> Callable[[Key, Object], NameNode | LiftGate]:
         """A hint that is no name is written with the patch that removes the gate."""
@@ -68,13 +68,13 @@ class GroupNaming:
 def naming(
     group: Name, nodes: dict[Key, str], waiting: list[Object], hint: NodeHint
 ) -> GroupNaming:
-    """For the `waiting` members, some of which have a node."""
+    """For the `waiting` members, some of which have a node. A name that a gated one has from a
+    naming that was broken off goes: kube-scheduler would give it what others are named for."""
     to_name = {
         pods.key_of(pod): None
         for pod in waiting
-        if hint is NodeHint.NAME
-        and (node := nodes.get(pods.key_of(pod)))
-        and pods.nominated_node(pod) != node
+        if (node := nodes.get(pods.key_of(pod), "")) != pods.nominated_node(pod)
+        and (hint is NodeHint.NAME if node else pods.has_our_gate(pod))
     }
     to_lift = {pods.key_of(pod): None for pod in waiting if pods.has_our_gate(pod)}
     return GroupNaming(group, nodes, to_name, to_lift)

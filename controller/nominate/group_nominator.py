@@ -174,9 +174,11 @@ class GroupNominator:
 
     def _end_judged(self, group: PodGroup, waiting: Sequence[Object]) -> None:
         """An attempt has failed: what its members were expected to get may serve others. Names that
-        were written again are judged by time."""
+        were written again are judged by time, in a step of their own: any step forgets that it was
+        planned."""
         until = self._again_until.get(group.name)
         if until is not None and self.context.clock() < until:
+            self.context.queue.add(pods.key_of(waiting[0]), until)
             return
         for pod in waiting:
             if is_judged(pod):
@@ -242,7 +244,6 @@ class GroupNominator:
         for placement in found.keep():
             nodes[pods.key_of(placement.pod)] = placement.node
             self.named.add(placement.pod, placement.node, placement.claims)
-        now = self.context.clock()
         if is_again:
             if self._again_until.pop(group.name, None) is not None:
                 self._take_back(waiting)  # kube-scheduler lacks something else
@@ -250,8 +251,7 @@ class GroupNominator:
                     self.named.end(key)
                 self.line.wait(group, waiting, GroupReason.DEVICES)
                 return
-            self._again_until[group.name] = now + _AGAIN_WITHIN
-            self.context.queue.add(pods.key_of(waiting[0]), now + _AGAIN_WITHIN)
+            self._again_until[group.name] = self.context.clock() + _AGAIN_WITHIN
         self._lift(group, waiting, nodes)
 
     def _lift(self, group: PodGroup, waiting: Sequence[Object], nodes: dict[Key, str]) -> None:

@@ -11,6 +11,7 @@ from controller.cache import pods
 from controller.cache.cache import ClusterCache
 from controller.cache.claims import name_to_be_made
 from controller.cache.keys import uid_of
+from dra_driver.asks.limits import limit_names
 from dra_driver.asks.scheduler_claim import devices_by_scheduler
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import Refused
@@ -37,6 +38,8 @@ def claim_to_be_made(pod: Object, state: State) -> Object | None:
     Raises Refused for limits that no API server stores."""
     if (pod.get("status") or {}).get("extendedResourceClaimStatus"):
         return None
+    if not limit_names(pod, _is_extended):
+        return None
     classes: dict[str, str] = {}
     for name, found in state.classes.items():
         if serves_class(name, state):
@@ -52,6 +55,11 @@ def claim_to_be_made(pod: Object, state: State) -> Object | None:
         "uid": uid_to_be_made(uid_of(pod)),
     }
     return {"metadata": metadata, "spec": {"devices": devices}}
+
+
+def _is_extended(limit: str) -> bool:
+    """Whether a DeviceClass may serve it: what kubelets serve themselves has no domain."""
+    return "/" in limit
 
 
 def uid_to_be_made(pod_uid: str) -> str:

@@ -164,7 +164,7 @@ class Nominator:
     def on_named(self, command: NameNode, answer: Answer) -> None:
         """The server has answered the command."""
         self._groups.on_named(command, answer)
-        if answer.hint_refused is not None:
+        if answer.hint_refused is not None and command.node:
             self._report_refused(command.pod, command.node, answer.hint_refused)
 
     def on_lifted(self, command: LiftGate, answer: Answer) -> None:

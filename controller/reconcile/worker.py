@@ -74,6 +74,7 @@ class Worker(Background):
         self._line = line
         self._trials = trials
         self._listed: set[Resource] = set()
+        self._is_synced = False
         self._term = ""  # the one in which the previous leader was fenced
         self._takeover_backoff = Backoff(first=0.1, draw=draw)
         self._takeover_at = 0.0
@@ -82,7 +83,7 @@ class Worker(Background):
 
     def is_synced(self) -> bool:
         """Whether every kind of object was listed once."""
-        return self._listed.issuperset(WATCHED)
+        return self._is_synced
 
     def step_seconds(self) -> float:
         """For how many seconds the present step has run; safe for any thread."""
@@ -152,6 +153,7 @@ class Worker(Background):
         else:
             self._faults.on_replaced(event.resource)
             self._listed.add(event.resource)
+            self._is_synced = self._listed.issuperset(WATCHED)
             with no_collection():
                 changes = self._cache.replace(
                     event.resource, event.items, is_served=event.is_served

@@ -37,7 +37,7 @@ class LiftGate(Command):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class NameNode(Command):
-    """Name the node in the pod's status, and leave its gate."""
+    """Name the node in the pod's status, and leave its gate. Without `node` the name goes."""
 
     pod: Object
     node: str

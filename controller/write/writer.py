@@ -99,7 +99,7 @@ class Writer:
         """The pod is None in the answer if it is gone."""
         pod = command.pod
         try:
-            return Answer(pod=self._patch_status(pod, NodeHint.NAME.status(command.node)))
+            return Answer(pod=self._patch_status(pod, {"nominatedNodeName": command.node or None}))
         except NotFound:
             return Answer()
         except (Conflict, Forbidden, Invalid) as error:
@@ -113,12 +113,13 @@ class Writer:
         return hint.spec(self._read(pod, PODS), node)
 
     def _patch_status(self, pod: Object, status: Object) -> Object:
-        """Returns the pod with the name of its node."""
+        """Returns the pod with the name of its node, or without one."""
         metadata = pod["metadata"]
         body = {"metadata": {"uid": metadata["uid"]}, "status": status}
         namespace, name = metadata["namespace"], metadata["name"]
         found = self._api.patch(PODS, name, body, namespace=namespace, subresource="status")
-        logger.info("named node %s for pod %s/%s", status["nominatedNodeName"], namespace, name)
+        node = status["nominatedNodeName"] or "none"
+        logger.info("named node %s for pod %s/%s", node, namespace, name)
         return found
 
     def _clear_nomination(self, pod: Object) -> Object | None:

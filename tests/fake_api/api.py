@@ -68,7 +68,8 @@ class FakeApi:
         """Somebody made or changed the object: it is stored as given, whatever was there before."""
         key = _key(resource, obj)
         made = copied(obj)
-        made["metadata"].setdefault("uid", self._new_uid())
+        if "uid" not in made["metadata"]:
+            made["metadata"]["uid"] = self._new_uid()
         return self.store.put(key, made)
 
     def remove(self, resource: Resource, name: str, namespace: str = "") -> Object:

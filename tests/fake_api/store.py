@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
@@ -45,6 +46,7 @@ class Store:
         self.version = _FIRST
         self.changed = threading.Condition(threading.RLock())
         self._objects: dict[Key, Object] = {}
+        self._kinds: defaultdict[Resource, dict[Key, Object]] = defaultdict(dict)  # the same
         self._history: list[Entry] = []
         self.oldest = _FIRST
 
@@ -59,19 +61,17 @@ class Store:
     def of_kind(self, resource: Resource, namespace: str = "") -> Iterator[Object]:
         """The objects in the order of their names, as a list has them."""
         with self.changed:
-            keys = [
-                key
-                for key in self._objects
-                if key.resource == resource and namespace in {"", key.namespace}
-            ]
-            yield from (self._objects[key] for key in sorted(keys, key=_order))
+            found = self._kinds[resource]
+            for key in sorted(found, key=_order):
+                if namespace in {"", key.namespace}:
+                    yield found[key]
 
     def put(self, key: Key, obj: Object) -> Object:
         """Store the object at the next version; gives it as stored."""
         with self.changed:
             stored = self._at_next_version(obj)
             self._history.append(Entry(key, self._objects.get(key), stored))
-            self._objects[key] = stored
+            self._objects[key] = self._kinds[key.resource][key] = stored
             self.changed.notify_all()
             return stored
 
@@ -79,6 +79,7 @@ class Store:
         """Forget the object; gives it at the version of its end."""
         with self.changed:
             gone = self._at_next_version(self._objects.pop(key))
+            del self._kinds[key.resource][key]
             self._history.append(Entry(key, gone, None))
             self.changed.notify_all()
             return gone

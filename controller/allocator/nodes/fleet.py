@@ -55,6 +55,8 @@ class Fleet:
         self._inventory.refresh()
         if self.numbers.epoch != self._epoch:
             self._rebuild()
+        elif not (self._changed_nodes or self._changed_devices):
+            return
         for name in sorted(self._changed_nodes):
             self._publish(name)
         self._changed_nodes.clear()

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, cast
 
+import msgspec
 from prometheus_client import CollectorRegistry
 
 from controller.allocating.clocks import Clocks
@@ -21,7 +22,6 @@ from controller.leaderelection.fence import Fence
 from controller.queue.event_queue import EventQueue, Replaced, ResourceEvent
 from controller.settings import ControllerSettings
 from dra_driver.kube.api import Api, Change
-from dra_driver.kube.encode import encode
 from dra_driver.kube.events import EventType, Note
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
@@ -57,6 +57,7 @@ SETTINGS = ControllerSettings(
     writes_in_flight=LIMIT,
 )
 _SELECTORS = Selectors()
+_DECODERS = decoders()
 
 
 class ManualExecutor(Executor):
@@ -125,7 +126,6 @@ class World:
         self.check_seconds = 0.0  # seconds that pass with each check of a decision's allowance
         self.api = api or FakeApi()
         self.recorder = FakeRecorder()
-        self._decoders = decoders()
         self.events = EventQueue(self.clock)
         self.fence = Fence(self.clock)
         self.lead()
@@ -218,7 +218,7 @@ class World:
 
     def _seen(self, resource: Resource, obj: Object) -> ReadOnlyObject:
         """The object as a watch decodes it."""
-        seen: ReadOnlyObject = self._decoders[resource].decode(encode(obj))
+        seen: ReadOnlyObject = _DECODERS[resource].decode(msgspec.json.encode(obj))
         return seen
 
     def metric(self, name: str, labels: dict[str, str] | None = None) -> float:
@@ -297,6 +297,5 @@ def reserved(found: Object, pod_name: str) -> Object:
 
 
 def _with_uid(obj: Object) -> Object:
-    copied = copy.deepcopy(obj)
-    copied["metadata"].setdefault("uid", f"uid-{copied['metadata']['name']}")
-    return copied
+    metadata = obj["metadata"]
+    return obj | {"metadata": {"uid": f"uid-{metadata['name']}"} | metadata}

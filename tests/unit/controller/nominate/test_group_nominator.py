@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Final
 
 import pytest
@@ -34,13 +35,7 @@ class Cluster(World):
         gang: int | None = None,
         **settings: Any,
     ) -> None:
-        slices = [
-            each
-            for name, count in cards.items()
-            for each in resource_slices(
-                name, in_all_modes(*range(count), allocator=ALLOCATOR_SCHEDULER)
-            )
-        ]
+        slices = [each for name, count in cards.items() for each in published(name, count)]
         known = {"nomination_waiting": 0} | settings
         super().__init__(slices, allocator=ALLOCATOR_SCHEDULER, settings=known)
         for name in cards:
@@ -71,9 +66,8 @@ class Cluster(World):
 
     def change(self, name: str, **status: Any) -> None:
         """kube-scheduler writes the pod's status."""
-        changed = copy.deepcopy(self.api.live[PODS, name])
-        changed["status"] |= status
-        self.put(PODS, changed)
+        found = self.api.live[PODS, name]
+        self.put(PODS, found | {"status": found["status"] | status})
 
     def refuse(self, *names: str, lose: Sequence[str] = ()) -> None:
         """An attempt has failed; those that had found a place lose the name."""
@@ -94,6 +88,12 @@ class Cluster(World):
     def notes_of(self, kind: str, name: str) -> list[str]:
         start = f"{kind} {name}: "
         return [each.removeprefix(start) for each in self.recorder.notes if each.startswith(start)]
+
+
+@cache
+def published(name: str, cards: int) -> list[Object]:
+    """The slices of a node with so many cards."""
+    return resource_slices(name, in_all_modes(*range(cards), allocator=ALLOCATOR_SCHEDULER))
 
 
 def asking(name: str, cards: int = 1) -> Object:
@@ -258,6 +258,42 @@ def taken(world: Cluster, on: str, bus: int) -> str:
     found["status"] = {"allocation": {"devices": {"results": results}}}
     world.put(RESOURCE_CLAIMS, reserved(found, name))
     return name
+
+
+def test_names_that_were_written_again_are_judged_in_time_whatever_else_comes() -> None:
+    """kube-scheduler says nothing of attempts whose verdict is the same."""
+    world = Cluster({"a": 2})
+    world.put(POD_GROUPS, group("g", 2))
+    world.join("g", *"pq")
+    world.run_until_idle()
+    world.refuse(*"pq", lose="pq")
+    world.run_until_idle()
+    assert world.named(*"pq") == ["a", "a"]
+    taken(world, "a", 0)
+    world.after(20)
+    assert world.named(*"pq") == ["a", "a"]
+    world.after(20)
+    assert world.named(*"pq") == ["", ""]
+
+
+def test_a_member_that_gets_nothing_after_all_loses_its_name_before_the_gates() -> None:
+    """kube-scheduler would give it what the others are named for."""
+    world = Cluster({"a": 2})
+    world.put(POD_GROUPS, group("g", 1))
+    world.join("g", *"pqr")
+    world.api.write_errors = [Unavailable("away")]  # p's name
+    world.run_until_idle()
+    assert world.named(*"pqr") == ["", "a", ""]
+    taken(world, "a", 0)
+    world.after(1)
+    assert world.named(*"pqr") == ["a", "", ""]
+    names = [
+        (name, changed.new["status"].get("nominatedNodeName"))
+        for changed in world.api.store.after(world.api.store.oldest)
+        if (name := changed.key.name) in {"p", "q", "r"} and changed.new
+        if not changed.new["spec"]["schedulingGates"]
+    ]
+    assert names == [("p", "a"), ("q", None), ("r", None)]
 
 
 def test_names_for_preemption_are_left_alone() -> None:

@@ -113,6 +113,19 @@ def test_a_pod_that_was_not_served_backs_off_before_the_next_event() -> None:
     assert hinted.pop() == key
 
 
+def test_pods_of_an_age_that_were_not_served_keep_their_order() -> None:
+    hinted = HintedQueue()
+    hinted.able = {"x"}
+    keys = [hinted.wait("default", f"p{number}", "x") for number in range(12)]
+    hinted.queue.on_nodes_changed(["n"])
+    assert [hinted.pop() for _ in keys] == keys
+    for key in keys:
+        hinted.wait("default", key.name, "x")
+    hinted.queue.on_nodes_changed(["n"])
+    hinted.now += 1.0
+    assert [hinted.pop() for _ in keys] == keys
+
+
 def test_nodes_that_change_later_get_a_hint_then() -> None:
     hinted = HintedQueue()
     hinted.able = {"x"}
