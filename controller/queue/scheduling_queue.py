@@ -109,7 +109,7 @@ class SchedulingQueue:
         self._changes: list[_NodeChange] = []  # a heap; of nodes that will be so later
         # Until a node changes again (`_begin_changes`), a pod is made active at most once, and a
         # class is examined at most once for each node that is reserved against it.
-        self._moved: dict[Key, None] = {}  # in this order
+        self._moved: set[Key] = set()
         self._not_helped: set[tuple[PodClass, tuple[str, ...]]] = set()
         self._last_moved: Key | None = None
 
@@ -221,7 +221,7 @@ class SchedulingQueue:
             if (pod_class, reserved) in self._not_helped:
                 continue
             if self._hints.helps(pod_class, key, self._usable(nodes, reserved)):
-                self._moved[key] = None
+                self._moved.add(key)
                 self._move(key, now)
                 self._last_moved = key
                 return
@@ -323,7 +323,7 @@ class SchedulingQueue:
 
     def _begin_changes(self) -> None:
         """New changes may help every class, and make every pod active."""
-        moved, self._moved = self._moved, {}
+        moved, self._moved = self._moved, set()
         self._not_helped.clear()
         for key in moved:
             self._add_to_class(key)
