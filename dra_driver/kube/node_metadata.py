@@ -51,7 +51,7 @@ class NodeMetadataWriter(Woken):
         self._written: NodeMetadata | None = None
         self._written_at = 0.0
         self._written_for: object = None
-        self.problem: str | None = "the Node has not been annotated yet"
+        self.problem: str | None = "nothing has been written on the Node yet"
 
     def run(self) -> None:
         while not self._stopped.is_set():

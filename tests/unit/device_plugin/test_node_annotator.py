@@ -78,7 +78,7 @@ def world() -> World:
 
 
 def test_what_has_not_changed_is_not_written_again(world: World) -> None:
-    assert world.problem() == "the Node has not been annotated yet"
+    assert world.problem() == "nothing has been written on the Node yet"
     world.reporter.run_once()
     world.reporter.run_once()
     assert len(world.patches) == 1
