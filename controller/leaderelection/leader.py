@@ -31,6 +31,9 @@ can write anything into it."""
 _LATE: Final = 5.0
 """Seconds for an attempt after which connections may be dead: one that a read found dead is given
 up after ten (`kube/http/connections.py`)."""
+_RETURNS_AFTER: Final = 30.0
+"""Seconds from one return of the server to the next that is told: a server that answers late again
+and again keeps its watches."""
 _MOST_TRANSITIONS: Final = 2**31 - 1  # coordination.k8s.io/v1, an int32
 
 
@@ -53,8 +56,8 @@ class LeaderElector(Background):
 
     Clocks of two machines are never compared: the lease of another holder ends `duration` seconds
     after this process saw it change. `on_leading` is called when the lease was won.
-    `on_server_back` is called when the server has answered after it was away: no other part asks it
-    so often.
+    `on_server_back` is called when the server has answered after it was away, but not twice in
+    `_RETURNS_AFTER`: no other part asks it so often.
 
     An annotation of the Lease says that kube-scheduler allocates (ADR 27). It is written in terms
     that `fenced_term` returns, in which no write of a previous leader can arrive any more. A leader
@@ -92,6 +95,7 @@ class LeaderElector(Background):
         self._observed_at = 0.0
         self._has_led = False
         self._was_away = False
+        self._returned_at = float("-inf")
         self._give_back = True
 
     def stop(self, timeout: float, *, give_back: bool = True) -> None:
@@ -126,8 +130,10 @@ class LeaderElector(Background):
             logger.warning("cannot renew the lease %s/%s: %s", self._namespace, self._name, error)
             self._was_away |= not isinstance(error, TooManyRequests)
             return
-        if self._was_away or self._clock() - began_at > _LATE:
-            self._was_away = False
+        now = self._clock()
+        self._was_away |= now - began_at > _LATE
+        if self._was_away and now >= self._returned_at + _RETURNS_AFTER:
+            self._was_away, self._returned_at = False, now
             logger.info("the API server answers again")
             self._on_server_back()
         if holds:

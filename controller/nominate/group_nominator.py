@@ -111,6 +111,7 @@ class GroupNominator:
         begun.to_name.pop(command.key, None)
         if answer.hint_refused is not None:
             self.named.end(command.key)
+        if answer.hint_refused is not None or not command.node:
             self.named.forget(command.key)
 
     def on_lifted(self, command: LiftGate, answer: Answer) -> bool:

@@ -144,6 +144,8 @@ class FairQueue:
             if served != head.last_served:
                 heapq.heappush(self._heads, head._replace(last_served=served))
                 continue
+            while self._heads and self._heads[0] == head:  # the key was pushed again
+                heapq.heappop(self._heads)
             heads.append(head._replace(excess=self._namespaces.excess(head.key.namespace, now)))
             if not heads[-1].excess:
                 break

@@ -290,7 +290,7 @@ class SchedulingQueue:
             reservation = None if pod is None else self._guard.reserved_against(pod)
             reserved = () if reservation is None else reservation.nodes
             if head is not None:
-                heads.append((head._replace(number=0), pod_class, reserved))
+                heads.append((head, pod_class, reserved))
         heads.sort(key=lambda item: item[0])
         return [(pod_class, head.key, reserved) for head, pod_class, reserved in heads]
 
@@ -333,5 +333,8 @@ class SchedulingQueue:
         pod = self._lister.get(key) if key.subject is Subject.POD else None
         if pod is None:
             queue.push(key, _BEFORE_PODS, self._pushed)
-        else:
-            queue.push(key, pods.urgency(pod), self._arrived.setdefault(key, self._pushed))
+            return
+        number = self._arrived.setdefault(key, self._pushed)
+        if pods.node_name(pod):
+            del self._arrived[key]  # it has been scheduled
+        queue.push(key, pods.urgency(pod), number)

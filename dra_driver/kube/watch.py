@@ -219,8 +219,9 @@ class Reflector(Background):
         begun = self.clock()
         seen = False
         seconds = _WATCH_SECONDS * (1.0 + self.draw())
-        self._watch = watch = self._open(self._version, seconds)
-        self._answered.clear()
+        watch = self._open(self._version, seconds)
+        self._answered.clear()  # whoever closes the watch from now on is remembered
+        self._watch = watch
         self._silent_since = None
         self.problem = None
         try:

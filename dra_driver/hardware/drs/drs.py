@@ -127,7 +127,7 @@ class Drs:
         return table
 
     def create(self, address: PciAddress, profile: Profile, before: Instances) -> Instance:
-        """Make an instance on a card that was just switched on; `before` are those listed then.
+        """Make an instance on a card in DRS mode, on which `before` are listed.
 
         Raises CreateRefused or CreateMadeNothing when nothing was made, CreateMadeOther when what
         was made had another profile and has been destroyed; CreateSaidFailed, CreateHung or

@@ -215,7 +215,7 @@ def _wait(process: subprocess.Popen[bytes], within: float) -> None:
     says when the process has ended."""
     try:
         descriptor = os.pidfd_open(process.pid)
-    except OSError:  # Linux before 5.3, or a sandbox that knows no such call
+    except (AttributeError, OSError):  # a Python, a kernel (5.3) or a sandbox without that call
         process.wait(within)
         return
     try:

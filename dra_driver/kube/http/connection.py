@@ -88,7 +88,8 @@ class HttpConnection:
 
     def shutdown(self) -> None:
         """End `read1` in another thread, which then fails, or finds the end."""
-        self.sock.shutdown(socket.SHUT_RDWR)
+        # That of an SSLSocket would first take away what the other thread reads with.
+        socket.socket.shutdown(self.sock, socket.SHUT_RDWR)
 
     def close(self) -> None:
         self.sock.close()

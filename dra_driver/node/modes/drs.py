@@ -8,7 +8,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from dra_driver.hardware.drs.drs import Drs
-from dra_driver.hardware.drs.errors import CreateMadeOther, CreateRefused
+from dra_driver.hardware.drs.errors import CreateMadeNothing, CreateMadeOther, CreateRefused
 from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.model.card import Card
 from dra_driver.model.claims.measures import Share, instance_shares, share_of_units
@@ -98,14 +98,14 @@ class DrsCard:
 
     def _create(self, device: PreparedDevice, card: Card) -> Instance:
         """Switches DRS mode on first, but where instances were listed a moment ago, which shows
-        that it is on. If the create is refused there, that may have shown nothing."""
+        that it is on. If nothing is made there, that may have shown nothing."""
         listed = device.instances_before or ()
         # An earlier request of the same claim may have created one since.
         before = (*listed, *self._ledger().instances(card.address))
         if listed and self._tables.table(card) is not None:
             try:
                 return self._drs.create(card.address, self._profile(device, card), before)
-            except CreateRefused as error:
+            except (CreateRefused, CreateMadeNothing) as error:
                 logger.info("card %s: with DRS mode switched on again: %s", card.address, error)
         self._drs.switch_on(card.address)
         return self._drs.create(card.address, self._profile(device, card), before)

@@ -57,6 +57,8 @@ class Kubelet:
         return {resource: frozenset(ids) for resource, ids in self.plugins.items()}
 
     def containers(self) -> tuple[ContainerResources, ...]:
+        if self.away:
+            raise KubeletError("the kubelet does not answer")
         return tuple(self.pods)
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from dra_driver.hardware.breaker import HungCardBreaker
-from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.errors import HardwareError, JournalError
@@ -196,14 +195,10 @@ def test_claims_of_containers_whose_records_are_lost_are_told(world: DrsWorld) -
 
 
 def test_a_kubelet_that_does_not_list_its_containers_does_not_end_the_looks(
-    world: DrsWorld, monkeypatch: pytest.MonkeyPatch
+    world: DrsWorld,
 ) -> None:
     rig = Rig(world)
-
-    def fail() -> None:
-        raise KubeletError("the kubelet does not answer")
-
-    monkeypatch.setattr(rig.kubelet, "containers", fail)
+    rig.kubelet.away = True
     rig.look()
     assert rig.recorder.lines == []
     assert world.tool.changes() == ASKED

@@ -69,6 +69,15 @@ def test_drs_mode_is_switched_on_where_an_instance_seems_to_show_that_it_is(
     assert world.tool.changes()[2:] == ["1 create-instance 1", "1 on", "1 create-instance 1"]
 
 
+def test_it_is_also_where_a_create_says_success_and_makes_nothing(
+    world: DrsWorld, agent: Agent
+) -> None:
+    assert errors(agent, world.api.add(instance("a", 0, 1))) == [""]
+    world.tool.set_fault("create-reports-success-but-makes-nothing", times=1)
+    assert errors(agent, world.api.add(instance("b", 0, 3))) == [""]
+    assert world.tool.changes()[2:] == ["1 create-instance 1", "1 on", "1 create-instance 1"]
+
+
 def test_a_tool_that_prints_no_uuid(tmp_path: Path) -> None:
     world = DrsWorld(tmp_path, tool=tool(efsmi={"instanceRows": False}))
     agent = world.start()

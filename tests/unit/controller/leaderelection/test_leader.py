@@ -182,6 +182,25 @@ def test_an_answer_that_came_late_is_one_after_an_absence() -> None:
     leases.get = slow  # type: ignore[method-assign]
     first.after(2)
     assert first.returns == 1
+    first.after(2)  # every answer is late: the watches are left alone for a while
+    assert first.returns == 1
+    first.after(30)
+    assert first.returns == 2
+
+
+def test_a_second_return_soon_after_the_first_is_told_later() -> None:
+    leases = Leases()
+    first = Replica(leases, "a")
+    first.after(0)
+    for told in (1, 1):
+        leases.away = True
+        first.after(2)
+        leases.away = False
+        first.after(2)
+        assert first.returns == told
+    first.after(30)
+    first.after(30)
+    assert first.returns == 2
 
 
 def test_a_deleted_lease_makes_no_second_leader() -> None:

@@ -294,6 +294,12 @@ def test_a_member_that_gets_nothing_after_all_loses_its_name_before_the_gates() 
         if not changed.new["spec"]["schedulingGates"]
     ]
     assert names == [("p", "a"), ("q", None), ("r", None)]
+    bound = copy.deepcopy(world.api.live[PODS, "q"])
+    bound["spec"]["nodeName"] = "a"
+    world.put(PODS, bound)
+    world.run_until_idle()
+    counted = "gcu_controller_nominated_pods_bound_total"
+    assert world.metric(counted, {"followed": "true"}) == 0, "its name was taken away"
 
 
 def test_names_for_preemption_are_left_alone() -> None:

@@ -129,6 +129,17 @@ def test_it_does_not_grow_with_keys_that_come_and_go() -> None:
     assert len(queue._heads) < 2_000
 
 
+def test_a_key_that_comes_back_with_its_number_has_one_head() -> None:
+    namespaces = Namespaces()
+    queue = FairQueue(namespaces)
+    for _ in range(1_000):
+        queue.push(key("a/1"), (0, "1"), 1)
+        namespaces.begin_step("a")
+        assert queue.head(0.0) is not None
+        queue.remove(key("a/1"))
+    assert len(queue._heads) <= 2
+
+
 class CountingNamespaces(Namespaces):
     """Counts how often it is asked."""
 

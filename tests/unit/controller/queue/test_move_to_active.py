@@ -126,6 +126,23 @@ def test_pods_of_an_age_that_were_not_served_keep_their_order() -> None:
     assert [hinted.pop() for _ in keys] == keys
 
 
+def test_of_several_classes_the_pod_that_came_first_becomes_active_first() -> None:
+    hinted = HintedQueue()
+    hinted.able = {"x", "y"}
+    keys = [hinted.wait("default", "z", "x"), hinted.wait("default", "a", "y")]
+    hinted.queue.on_nodes_changed(["n"])
+    assert [hinted.pop(), hinted.pop()] == keys
+
+
+def test_nothing_is_kept_of_pods_that_are_bound() -> None:
+    hinted = HintedQueue()
+    key = hinted.wait("default", "p", "x")
+    hinted.pods[key]["spec"]["nodeName"] = "n"
+    hinted.queue.add(key, hinted.now)
+    assert hinted.pop() == key
+    assert not hinted.queue._arrived
+
+
 def test_nodes_that_change_later_get_a_hint_then() -> None:
     hinted = HintedQueue()
     hinted.able = {"x"}

@@ -111,6 +111,11 @@ def test_a_kernel_that_tells_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert tool(tmp_path, _OUTLIVES_ITS_OUTPUT).query() == "table\n"
 
 
+def test_a_python_without_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "pidfd_open")
+    assert tool(tmp_path, _OUTLIVES_ITS_OUTPUT).query() == "table\n"
+
+
 def test_it_reads_no_input(tmp_path: Path) -> None:
     assert tool(tmp_path, "wc -c").query().strip() == "0"
 
