@@ -49,12 +49,13 @@ class WriteDispatcher:
         self._keys: Counter[Key] = Counter()  # of the commands in flight
         self._uids: set[str] = set()  # of their objects
         self._uncertain: dict[str, Object] = {}  # claims by UID
-        self._sequences = _Sequences(pool)
+        self._behind: dict[str, deque[Callable[[], object]]] = {}  # by sequence, behind one
 
     def has_room(self) -> bool:
         """Whether one more command may be dispatched. What waits for room is decided later, on
         newer facts."""
-        return self._keys.total() - self._sequences.behind() < self._limit
+        behind = sum(map(len, self._behind.values()))
+        return self._keys.total() - behind < self._limit
 
     def has_command(self, key: Key) -> bool:
         """Whether a command for the key has not ended."""
@@ -78,10 +79,12 @@ class WriteDispatcher:
         self._uids |= uids
         self._keys[command.key] += 1
         execute = partial(contextvars.copy_context().run, self._execute, command)
+        if command.sequence in self._behind:
+            self._behind[command.sequence].append(execute)
+            return
         if command.sequence:
-            self._sequences.submit(command.sequence, execute)
-        else:
-            self._pool.submit(execute)
+            self._behind[command.sequence] = deque()
+        self._pool.submit(execute)
 
     def finish(self, done: WriteDone) -> None:
         """The deciding thread has taken the answer: the command's objects are free again, claims
@@ -94,6 +97,7 @@ class WriteDispatcher:
             for claim in done.command.claims:
                 self._uncertain.pop(uid_of(claim), None)
         self._uncertain |= {uid_of(claim): claim for claim in done.answer.uncertain}
+        self._go_on(done.command.sequence)
 
     def stop(self, timeout: float) -> bool:
         """Dispatch no more; whether all commands in flight have ended within `timeout` seconds."""
@@ -102,45 +106,15 @@ class WriteDispatcher:
         ended.join(timeout)
         return not ended.is_alive()
 
+    def _go_on(self, sequence: str) -> None:
+        """The first command of the sequence has ended: the next one is executed."""
+        if behind := self._behind.get(sequence):
+            self._pool.submit(behind.popleft())
+        else:
+            self._behind.pop(sequence, None)
+
     def _execute(self, command: Command) -> None:
         self._on_done(WriteDone(command, self._writer.execute(command)))
-
-
-class _Sequences:
-    """Runs what is submitted under one name one after the other, in one thread of the pool: what
-    is next need not wait for the deciding thread. Safe for several threads."""
-
-    def __init__(self, pool: Executor) -> None:
-        self._pool = pool
-        self._lock = threading.Lock()
-        self._behind: dict[str, deque[Callable[[], object]]] = {}  # of each that runs, by name
-
-    def submit(self, name: str, execute: Callable[[], object]) -> None:
-        """`execute` must not raise."""
-        with self._lock:
-            if name in self._behind:
-                self._behind[name].append(execute)
-                return
-            self._behind[name] = deque()
-        self._pool.submit(self._run, name, execute)
-
-    def behind(self) -> int:
-        """How many wait for one before them."""
-        with self._lock:
-            return sum(map(len, self._behind.values()))
-
-    def _run(self, name: str, execute: Callable[[], object]) -> None:
-        following: Callable[[], object] | None = execute
-        while following is not None:
-            following()
-            following = self._next(name)
-
-    def _next(self, name: str) -> Callable[[], object] | None:
-        with self._lock:
-            if behind := self._behind[name]:
-                return behind.popleft()
-            del self._behind[name]
-            return None
 
 
 def _uids(command: Command) -> set[str]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
-from queue import Queue
 from typing import cast
 
 import pytest
@@ -59,52 +57,34 @@ def test_not_more_than_the_limit() -> None:
     assert all(world.node_of(f"c{number}") for number in range(LIMIT + 2))
 
 
-class Blocking:
-    """Notes the commands, and executes each when it may `go_on`."""
-
-    def __init__(self) -> None:
-        self.executed = Queue[str]()
-        self.go_on = dict[str, threading.Event]()
-
-    def execute(self, command: Command) -> Answer:
-        self.executed.put(command.key.name)
-        assert self.go_on[command.key.name].wait(10)
-        return Answer()
-
-
 def test_commands_of_one_sequence_are_executed_in_their_order() -> None:
-    writer, done = Blocking(), Queue[WriteDone]()
-    with ThreadPoolExecutor(4) as threads:
-        dispatcher = WriteDispatcher(threads, writer, done.put, limit=2)
-        for name, sequence in (("a1", "a"), ("a2", "a"), ("a3", "a"), ("other", "")):
-            writer.go_on[name] = threading.Event()
-            command = LiftGate(key=key_of(pod(name)), pod=pod(name), sequence=sequence)
-            assert dispatcher.has_room()
-            dispatcher.dispatch(command)
-        assert not dispatcher.has_room()  # two are executed, and two are behind
-        assert {writer.executed.get(timeout=10), writer.executed.get(timeout=10)} == {"a1", "other"}
-        for before, following in pairwise(("a1", "a2", "a3")):
-            assert writer.executed.empty()
-            writer.go_on[before].set()
-            assert writer.executed.get(timeout=10) == following
-        writer.go_on["a3"].set()
-        writer.go_on["other"].set()
-        for _ in range(4):
-            dispatcher.finish(done.get(timeout=10))
+    executed, done = list[str](), list[WriteDone]()
+    pool = ManualExecutor()
+    pool.is_paused = True
+
+    class Noting:
+        def execute(self, command: Command) -> Answer:
+            executed.append(command.key.name)
+            return Answer()
+
+    dispatcher = WriteDispatcher(pool, Noting(), done.append, limit=2)
+    for name, sequence in (("a1", "a"), ("a2", "a"), ("a3", "a"), ("other", "")):
+        command = LiftGate(key=key_of(pod(name)), pod=pod(name), sequence=sequence)
+        assert dispatcher.has_room()
+        dispatcher.dispatch(command)
+    assert not dispatcher.has_room()  # two are executed, and two are behind
+    seen = []
+    while pool.submitted:
+        pool.resume()
+        pool.is_paused = True
+        seen.append(sorted(executed))
+        executed.clear()
+        for each in done:
+            dispatcher.finish(each)
+        done.clear()
+    assert seen == [["a1", "other"], ["a2"], ["a3"]]
     assert dispatcher.has_room()
     assert not dispatcher.in_flight(pod("a3"))
-
-
-def test_a_sequence_that_has_ended_begins_anew() -> None:
-    executor, done = ManualExecutor(), list[WriteDone]()
-    writer = Blocking()
-    dispatcher = WriteDispatcher(executor, writer, done.append, limit=2)
-    for name in ("a1", "a2"):
-        writer.go_on[name] = threading.Event()
-        writer.go_on[name].set()
-        dispatcher.dispatch(LiftGate(key=key_of(pod(name)), pod=pod(name), sequence="a"))
-        assert writer.executed.get(timeout=10) == name
-        dispatcher.finish(done.pop())
 
 
 def test_what_is_being_written_is_allocated_whatever_the_watch_delivers() -> None:
