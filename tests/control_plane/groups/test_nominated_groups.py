@@ -158,6 +158,7 @@ def test_later_members_are_named_near_the_others(
     assert bound(scene, "third") == [node]
     scene.hands.end("second")
     scene.api.delete(RESOURCE_CLAIMS, "second", namespace=scene.namespace)
+    scene.eyes.gone("second")  # until then its card is held
     groups.join("gang", "again", gated=True)
     assert bound(scene, "again") == [node]
 
