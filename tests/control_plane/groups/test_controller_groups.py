@@ -136,6 +136,7 @@ def test_a_gang_that_holds_too_little_gives_way(
     wait_until(lambda: len(groups.holding(gangs[0])) == 1, LIMIT, "one of two cards held")
     groups.make("b", least=2, priorityClassName=URGENT)
     groups.join("b", *gangs[1], gated=True, priorityClassName=URGENT)
+    scene.wait_for_event("b-0", "2 cards: 2 held")  # it is known when a card comes free
     scene.hands.end("holder")
     scene.api.delete(RESOURCE_CLAIMS, "holder", namespace=scene.namespace)
     assert groups.wait_for_one(*gangs) == gangs[1]
