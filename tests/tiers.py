@@ -140,7 +140,7 @@ BUDGETS: Final[Mapping[str, float]] = {
     "component": 100,
     "property": 110,
     "chart": 85,
-    "cluster": 1300,
+    "cluster": 1050,
 }
 """How long a tier may take with everything built, as a multiple of `reference`, which takes about a
 second. On a machine twice as quick it takes half of that, and what a tier waits for takes as long

@@ -32,8 +32,8 @@ _LATE: Final = 5.0
 """Seconds for an attempt after which connections may be dead: one that a read found dead is given
 up after ten (`kube/http/connections.py`)."""
 _RETURNS_AFTER: Final = 30.0
-"""Seconds from one return of the server to the next that is told: a server that answers late again
-and again keeps its watches."""
+"""Least seconds between two calls of `on_server_back`. Otherwise a slow server would have all
+watches opened again with each late answer."""
 _MOST_TRANSITIONS: Final = 2**31 - 1  # coordination.k8s.io/v1, an int32
 
 

@@ -68,8 +68,9 @@ class GroupNaming:
 def naming(
     group: Name, nodes: dict[Key, str], waiting: list[Object], hint: NodeHint
 ) -> GroupNaming:
-    """For the `waiting` members, some of which have a node. A name that a gated one has from a
-    naming that was broken off goes: kube-scheduler would give it what others are named for."""
+    """For the `waiting` members; `nodes` are those of the members that have a place. Another gated
+    member may still have the name of an earlier attempt. That name is removed: kube-scheduler would
+    give the member devices that others are named for."""
     to_name = {
         pods.key_of(pod): None
         for pod in waiting

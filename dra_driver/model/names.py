@@ -131,8 +131,8 @@ def pool_name(node: str) -> str:
 
 
 def fitting(name: str, room: int, mark: str = "") -> str:
-    """The name, if it has at most `room` characters. Otherwise it is cut, and told apart by the
-    `mark`: by a hash, if there is none."""
+    """The name, cut to at most `room` characters. A cut name ends with the `mark`, which keeps it
+    unique; without a mark with a hash of the name."""
     if len(name) <= room:
         return name
     mark = mark or hashlib.sha256(name.encode()).hexdigest()[:8]

@@ -11,8 +11,8 @@ _Result = TypeVar("_Result")
 
 
 class Recent(OrderedDict[_Key, _Result]):
-    """Results by their keys, at most so many, none of which is None; the one that was asked for
-    last is at the end."""
+    """The results of the `most` keys that were asked for last, the last one at the end. No result
+    is None."""
 
     def __init__(self, most: int) -> None:
         super().__init__()

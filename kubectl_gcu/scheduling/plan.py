@@ -174,8 +174,8 @@ class Planner:
 
 
 def _groups(manifest: Manifest) -> PodGroups:
-    """The groups of the manifest with their pods, none of which runs, as the controller would
-    decide about them."""
+    """The manifest's groups, as the controller would decide about them. None of their pods runs
+    yet."""
     groups = PodGroups()
     groups.follow(is_served=True)
     for group in manifest.groups:

@@ -70,9 +70,9 @@ class Seen:
 
 
 class Audit:
-    """`cards` are by node. The writer of a history says in `quorum` how many pods each group needs,
-    in `ended` of which one a pod has ended, and in `calm_from` when a write that failed was made
-    again at the latest."""
+    """`cards` are by node. Whoever writes a history sets three fields: `quorum`, how many pods each
+    group needs; `ended`, the groups that have lost a pod; `calm_from`, the time by which every
+    failed write has been repeated."""
 
     def __init__(self, store: Store, cards: Mapping[str, int]) -> None:
         self.seen = Seen(store)

@@ -154,7 +154,7 @@ class ClaimService:
 def _completed(
     found: Mapping[str, R | GcuError], refs: Sequence[ClaimRef]
 ) -> dict[str, R | GcuError]:
-    """One result for each of `refs`, in their order, each of which is logged."""
+    """One result for each of `refs`, in their order. Each result is logged."""
     results = {ref.uid: found.get(ref.uid, GcuError(f"claim {ref} got no result")) for ref in refs}
     for ref in refs:
         result = results[ref.uid]
