@@ -8,7 +8,9 @@ from controller.cache import pods
 from controller.cache.keys import Key
 from controller.nominate.followed_names import FollowedNames
 from controller.nominate.nominations import Nominations
+from controller.nominate.replica_names import ReplicaNames
 from controller.reconcile.context import Context
+from controller.write.commands import LiftGate
 from dra_driver.model.claims.claim import Object
 
 
@@ -19,6 +21,7 @@ class NamedPods:
         self.nominations = nominations
         self.followed = followed
         self._context = context
+        self._replicas = ReplicaNames(context.dispatcher.dispatch)
         self._nodes: dict[Key, str] = {}  # of pods that are not bound
 
     def add(self, pod: Object, node: str, claims: Iterable[Object]) -> None:
@@ -28,9 +31,18 @@ class NamedPods:
             self._nodes[pods.key_of(pod)] = node
         self.nominations.add(pod, node, claims)
 
+    def write(self, command: LiftGate) -> None:
+        """Name the node of a pod that was added, and lift the gate, in its turn."""
+        self._replicas.add(command)
+
+    def is_held(self, key: Key) -> bool:
+        """Whether it is not the pod's turn yet."""
+        return self._replicas.is_held(key)
+
     def end(self, key: Key, *, is_bound: bool = False) -> None:
         """The pod's nomination ends: what it held may serve others, and one more may be named."""
         named = self.nominations.end(key, is_bound=is_bound)
+        self._replicas.end(key)
         if named is None:
             return
         queue, now = self._context.queue, self._context.clock()
@@ -53,4 +65,5 @@ class NamedPods:
     def clear(self) -> None:
         """Another replica leads."""
         self.nominations.clear()
+        self._replicas.clear()
         self._nodes.clear()

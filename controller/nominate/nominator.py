@@ -160,6 +160,8 @@ class Nominator:
             for pod in self.nominations.on(node):
                 self.nominations.withdraw(pod)
                 self._named_and_unexpected()[pod] = _Unexpected(node)
+                if self._named.is_held(pod):
+                    self._context.queue.add(pod, self._context.clock())
 
     def on_named(self, command: NameNode, answer: Answer) -> None:
         """The server has answered the command."""
@@ -262,6 +264,9 @@ class Nominator:
                 self._count_as_named(pod, outcome)
             elif self._groups.is_naming(key):
                 self._groups.forget(key)
+            elif self._named.is_held(key):
+                self._named.end(key)
+                self._context.queue.add(key, self._context.clock())
 
     def _decide(self, pod: Object, claims: Mapping[str, Object]) -> None:
         """All claims of the pod exist."""
@@ -307,7 +312,7 @@ class Nominator:
     def _name(self, pod: Object, placed: Placed) -> None:
         self.remove_waiting(pods.key_of(pod))
         self._count_as_named(pod, placed)
-        self._context.dispatcher.dispatch(
+        self._named.write(
             LiftGate(
                 key=pods.key_of(pod),
                 sequence=sequence_of(pod),
