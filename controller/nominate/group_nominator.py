@@ -8,7 +8,7 @@ lose their names, and the others keep theirs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Final
 
@@ -18,6 +18,7 @@ from controller.cache.pod_groups import Member, Name, PodGroup
 from controller.filter.node_filter import NodeFilter
 from controller.groups.request import GroupPlaced, GroupRequest, GroupUnplaced
 from controller.groups.search import GroupSearch
+from controller.nominate.costly import is_costly
 from controller.nominate.group_line import GroupLine
 from controller.nominate.group_naming import GroupNaming, naming
 from controller.nominate.group_reader import GroupReader, MemberRefused
@@ -26,7 +27,6 @@ from controller.nominate.metrics import GroupReason
 from controller.nominate.named_pods import NamedPods
 from controller.nominate.nominations import is_judged
 from controller.placer.placer import Placer
-from controller.placer.pod_claims import PodClaims
 from controller.reconcile.context import Context
 from controller.write.commands import Answer, ClearNomination, LiftGate, NameNode
 from dra_driver.model.claims.claim import Object
@@ -52,8 +52,7 @@ class _BegunSearch:
 @dataclass(slots=True)
 class GroupNominator:
     """Names the nodes of all waiting members of a group, then lifts their gates. The first of them
-    by name stands for the group in the queue. `is_costly`: whether kube-scheduler should not try
-    such a pod again and again. One instance, one thread."""
+    by name stands for the group in the queue. One instance, one thread."""
 
     context: Context
     placer: Placer
@@ -63,7 +62,6 @@ class GroupNominator:
     reader: GroupReader
     named: NamedPods
     lifted: LiftedPods
-    is_costly: Callable[[PodClaims], bool]
     _group_of: dict[Key, Name] = field(default_factory=dict)
     _searches: dict[Name, _BegunSearch] = field(default_factory=dict)
     _namings: dict[Name, GroupNaming] = field(default_factory=dict)
@@ -298,11 +296,12 @@ class GroupNominator:
             return
         self._take_back(waiting)
         reason, lacking = GroupReason.DEVICES, unplaced.lacking
+        selectors = self.context.cache.state().selectors
         since = self.line.wait(group, waiting, reason, unplaced.reason, lacking)
         self.line.reserve(waiting[0], since, request)
         if not gated:
             self.lifted.add(first)
-        elif not self.is_costly(lacking) and self.lifted.admit(first):
+        elif not is_costly(lacking, selectors) and self.lifted.admit(first):
             self._lift(group, waiting, {})
 
     def _take_back(self, waiting: Sequence[Object]) -> None:

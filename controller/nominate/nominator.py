@@ -15,6 +15,7 @@ from controller.filter.node_filter import NodeFilter
 from controller.groups.reservation import GroupReserver
 from controller.nominate.arrivals import Arrivals
 from controller.nominate.claim_reader import ClaimReader
+from controller.nominate.costly import is_costly
 from controller.nominate.followed_names import FollowedNames
 from controller.nominate.group_line import GroupLine
 from controller.nominate.group_nominator import GroupNominator
@@ -35,15 +36,12 @@ from dra_driver.kube.errors import Conflict, Forbidden, Invalid, KubeError
 from dra_driver.kube.resources import PODS
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import InvalidValue, Refused
-from dra_driver.selector.allowance import STEPS, AllowanceSpent
+from dra_driver.selector.allowance import AllowanceSpent
 
 _CLAIMS_WITHIN = 2.0  # seconds in which kube-controller-manager makes a pod's claims from templates
 _EXPECT_TRIES = 3  # a step that was stopped has found out something for the next one
 _NOT_NAMED = "GcuNodeNotNamed"
 _NOT_LIFTED = "GcuGateNotLifted"
-_COSTLY = STEPS // 10
-"""Steps of a pod's selectors from which on it keeps its gate while there is no room. kube-scheduler
-tries one pod at a time, each again and again: others would wait for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,7 @@ class Nominator:
 
     A pod for which there is no room keeps its gate: kube-scheduler would try it on all nodes, again
     and again. A few are lifted nevertheless, for autoscalers and preemption, which act on pods that
-    kube-scheduler refuses; none of them has costly selectors. A pod that may not have what it asks
+    kube-scheduler refuses; none of them is costly. A pod that may not have what it asks
     for keeps its gate, too: kube-scheduler would give it cards that no prepare hands over.
     """
 
@@ -95,7 +93,6 @@ class Nominator:
             reader=GroupReader(context, placer, self._reader, self._arrivals.count),
             named=self._named,
             lifted=self._lifted,
-            is_costly=self._is_costly,
         )
         self._claims_until: dict[Key, float] = {}  # pods that lack a claim
         self._unexpected: dict[Key, _Unexpected] | None = None  # in this order; None at first
@@ -332,20 +329,11 @@ class Nominator:
         self._line.keep(asked, unplaced)
         if unplaced.depends_on_devices:
             return
+        selectors = self._context.cache.state().selectors
         if not pods.has_our_gate(pod):
             self._lifted.add(key)
-        elif not self._is_costly(asked) and self._lifted.admit(key):
+        elif not is_costly(asked, selectors) and self._lifted.admit(key):
             self._context.dispatcher.dispatch(LiftGate(key=key, pod=pod))
-
-    def _is_costly(self, asked: PodClaims) -> bool:
-        """Whether the selectors of the pod's claims, each once, take many steps."""
-        expressions = {
-            expression
-            for claim in asked.together
-            for request in claim.exact_requests()
-            for expression in request.device_request.selectors
-        }
-        return sum(map(self._context.cache.state().selectors.cost, expressions)) >= _COSTLY
 
     def _leave_to_scheduler(self, pod: Object) -> None:
         """Nothing of ours is to be placed for the pod, or devices of another driver may take the

@@ -1,0 +1,33 @@
+"""Which pods cost kube-scheduler so much that it must not try them in vain. Pure.
+
+kube-scheduler tries one pod at a time, one without room again and again: others would wait for it.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Final
+
+from controller.placer.pod_claims import PodClaims
+from dra_driver.selector.allowance import STEPS
+from dra_driver.selector.selector import Selectors
+
+_STEPS: Final = STEPS // 10
+_CHOICES: Final = 10_000
+_CARDS: Final = 8  # a node usually has so many
+
+
+def is_costly(asked: PodClaims, selectors: Selectors) -> bool:
+    """Whether the selectors of the pod's claims, each once, take many steps, or its requests can be
+    served in many ways. Of these kube-scheduler tries all on each node before it gives up: for each
+    device of a request all devices of the next one (1.37.2, `allocateOne`)."""
+    expressions = {
+        expression
+        for claim in asked.together
+        for request in claim.exact_requests()
+        for expression in request.device_request.selectors
+    }
+    if sum(map(selectors.cost, expressions)) >= _STEPS:
+        return True
+    requests = [request for claim in asked.together for request in claim.requests]
+    return prod(_CARDS * len(each.alternatives) for each in requests) > _CHOICES
