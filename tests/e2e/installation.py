@@ -60,6 +60,8 @@ class Installation:
             "agent": LOOKS,
             "nodeLabels": {"enabled": True},
             "controller": {"extraEnv": [delay]},
+            # The cluster's kube-scheduler is no pod, from which helm would read it.
+            "schedulerVersion": self.cluster.release.version,
             **self.cluster.release.chart_values,
         }
         return {**ours, **changed}

@@ -88,7 +88,6 @@ def test_each_card_changes_when_its_last_claim_ends(driver: Installation, one: O
     one.run("held", Mode.SHARED, 2)
     values = {
         "allocator": "scheduler",
-        "schedulerVersion": driver.cluster.release.version,
         "legacyResources": {"servedByScheduler": True},
     }
     with driver.changed(**values):

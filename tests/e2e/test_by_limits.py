@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dra_driver.model.names import ALLOCATOR_SCHEDULER, RESOURCE_COUNT
+from dra_driver.model.names import ALLOCATOR_CONTROLLER, ALLOCATOR_SCHEDULER, RESOURCE_COUNT
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import wait_for_pods
 from tests.e2e.by_limits import Holds, assert_has, claimed, written
@@ -41,12 +41,10 @@ def with_dra(request: pytest.FixtureRequest) -> Iterator[World]:
 
 
 @contextmanager
-def with_kube_scheduler(request: pytest.FixtureRequest) -> Iterator[World]:
-    """Which allocates the claims that limits become."""
+def with_allocator(allocator: str, request: pytest.FixtureRequest) -> Iterator[World]:
+    """It allocates the claims that limits become."""
     driver: Installation = request.getfixturevalue("installed")
-    with driver.changed(
-        allocator=ALLOCATOR_SCHEDULER, schedulerVersion=driver.cluster.release.version
-    ):
+    with driver.changed(allocator=allocator):
         yield World(driver, partial(claimed, driver))
 
 
@@ -60,11 +58,19 @@ _WORLDS = [
     pytest.param(with_dra, id="with DRA"),
     pytest.param(with_device_plugins, id="without DRA"),
 ]
-_KUBE_SCHEDULER = pytest.param(
-    with_kube_scheduler,
-    id="by kube-scheduler",
-    marks=[pytest.mark.matrix, pytest.mark.kubernetes(least="1.36")],
-)
+_BY_THE_OTHER_ALLOCATOR = [
+    pytest.param(
+        partial(with_allocator, ALLOCATOR_CONTROLLER),
+        id="by the controller",
+        marks=[pytest.mark.matrix, pytest.mark.kubernetes(least="1.37")],
+    ),
+    pytest.param(
+        partial(with_allocator, ALLOCATOR_SCHEDULER),
+        id="by kube-scheduler",
+        marks=[pytest.mark.matrix, pytest.mark.kubernetes(least="1.36", below="1.37")],
+    ),
+]
+"""The one that helm does not choose."""
 
 
 @pytest.fixture(params=_WORLDS)
@@ -79,7 +85,7 @@ _BESIDE = "side-by-side"  # the label of pods that must share a node
 
 
 @pytest.mark.parametrize("name", ["by-limits", pytest.param("gcushare", marks=pytest.mark.matrix)])
-@pytest.mark.parametrize("world", [*_WORLDS, _KUBE_SCHEDULER], indirect=True)
+@pytest.mark.parametrize("world", [*_WORLDS, *_BY_THE_OTHER_ALLOCATOR], indirect=True)
 def test_each_container_has_what_its_limit_says(world: World, namespace: str, name: str) -> None:
     folder = CHECKOUT / "examples" / name
     asked = list(written(folder))

@@ -227,10 +227,15 @@ _AT_EACH_CHANGE = {"slices", "administrators-access", "waiting"}
 """What no other test of a cluster shows; the others' claims are planned at each change
 (`tests/unit/kubectl_gcu/scheduling/test_plan_of_examples.py`)."""
 
+_CHOSEN = "chosen"
 _ALLOCATORS = [
-    ALLOCATOR_CONTROLLER,
+    _CHOSEN,
     pytest.param(
-        ALLOCATOR_SCHEDULER, marks=[pytest.mark.matrix, pytest.mark.kubernetes(least="1.36")]
+        ALLOCATOR_CONTROLLER, marks=[pytest.mark.matrix, pytest.mark.kubernetes(least="1.37")]
+    ),
+    pytest.param(
+        ALLOCATOR_SCHEDULER,
+        marks=[pytest.mark.matrix, pytest.mark.kubernetes(least="1.36", below="1.37")],
     ),
 ]
 
@@ -257,12 +262,12 @@ def test_every_example_is_here() -> None:
 
 @pytest.fixture(scope="module")
 def allocator(installed: Installation, request: pytest.FixtureRequest) -> Iterator[None]:
-    """The program that allocates; the release is changed once for all tests."""
-    if request.param == ALLOCATOR_CONTROLLER:
+    """The program that allocates, helm's choice and the other one; the release is changed once for
+    all tests."""
+    if request.param == _CHOSEN:
         yield
         return
-    version = installed.cluster.release.version
-    with installed.changed(allocator=request.param, schedulerVersion=version):
+    with installed.changed(allocator=request.param):
         yield
 
 

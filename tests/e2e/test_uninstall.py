@@ -59,7 +59,6 @@ def test_pods_that_are_held_back_are_let_go(driver: Installation, one: OneCard) 
     """Without the controller nobody would name their node. Without room they keep their gate."""
     values = {
         "allocator": "scheduler",
-        "schedulerVersion": driver.cluster.release.version,
         "nomination": {"waiting": 0},
     }
 
