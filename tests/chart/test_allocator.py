@@ -1,4 +1,4 @@
-"""Which program allocates, where `allocator: auto` lets helm choose."""
+"""Which program allocates, where `allocator: auto`, the default, lets helm choose."""
 
 from __future__ import annotations
 
@@ -14,38 +14,37 @@ from dra_driver.model.names import (
 )
 from tests.chart.helm import Helm, Rendered, Values, environment
 
-AUTO: Final[Values] = {"allocator": "auto"}
-NEW: Final[Values] = AUTO | {"schedulerVersion": "1.37.1"}
+NEW: Final[Values] = {"schedulerVersion": "1.37.1"}
 
 CHOICES: Final[dict[str, tuple[Values, str, str]]] = {
     "named, and new": (NEW, "1.37.1", ALLOCATOR_SCHEDULER),
     "named, with a vendor's suffix": (
-        AUTO | {"schedulerVersion": "v1.37.1-gke.100"},
+        {"schedulerVersion": "v1.37.1-gke.100"},
         "v1.37.1-gke.100",
         ALLOCATOR_SCHEDULER,
     ),
     "newer than a server of its minor version": (NEW, "1.37.0", ALLOCATOR_SCHEDULER),
     "named, and not yet run": (
-        AUTO | {"schedulerVersion": "1.37.0"},
+        {"schedulerVersion": "1.37.0"},
         "1.37.1",
         ALLOCATOR_CONTROLLER,
     ),
     "named, and of the minor version before": (
-        AUTO | {"schedulerVersion": "1.36.3"},
+        {"schedulerVersion": "1.36.3"},
         "1.37.1",
         ALLOCATOR_CONTROLLER,
     ),
     "named, and old beside a new server": (
-        AUTO | {"schedulerVersion": "1.37.0"},
+        {"schedulerVersion": "1.37.0"},
         "1.38.0",
         ALLOCATOR_CONTROLLER,
     ),
     "a name that is newer than the server": (NEW, "1.36.3", ALLOCATOR_CONTROLLER),
     "a name that is newer than a server that drops shares": (NEW, "1.34.4", ALLOCATOR_CONTROLLER),
-    "unknown beside 1.36": (AUTO, "1.36.3", ALLOCATOR_CONTROLLER),
-    "unknown beside 1.37.0": (AUTO, "1.37.0", ALLOCATOR_CONTROLLER),
-    "unknown beside 1.37.1": (AUTO, "1.37.1", ALLOCATOR_CONTROLLER),
-    "unknown beside 1.38": (AUTO, "1.38.0", ALLOCATOR_SCHEDULER),
+    "unknown beside 1.36": ({}, "1.36.3", ALLOCATOR_CONTROLLER),
+    "unknown beside 1.37.0": ({}, "1.37.0", ALLOCATOR_CONTROLLER),
+    "unknown beside 1.37.1": ({}, "1.37.1", ALLOCATOR_CONTROLLER),
+    "unknown beside 1.38": ({}, "1.38.0", ALLOCATOR_SCHEDULER),
     "a server that plays an older version": (
         NEW | {"kubernetesVersion": "1.36.0"},
         "1.37.1",
@@ -104,10 +103,10 @@ def test_kube_schedulers_version_is_kept_while_it_allocates(
     [
         (NEW, "allocator is auto, which is scheduler here. Each helm upgrade chooses anew"),
         (
-            AUTO | {"schedulerVersion": "1.36.3"},
+            {"schedulerVersion": "1.36.3"},
             "which is controller here (kube-scheduler is 1.36.3, older than 1.37.1). ",
         ),
-        (AUTO, "(helm cannot read the version of kube-scheduler: set schedulerVersion). "),
+        ({}, "(helm cannot read the version of kube-scheduler: set schedulerVersion). "),
         (NEW | {"sliceForm": "hidden"}, "which is controller here (sliceForm is hidden). "),
         (
             NEW | {"kubernetesVersion": "1.36.0"},
@@ -134,11 +133,11 @@ def test_the_notes_say_nothing_of_a_choice_that_helm_did_not_make(helm: Helm) ->
             "allocator is auto, which is scheduler here, nomination.enabled is false",
         ),
         (
-            AUTO | {"legacyResources": {"servedByScheduler": True}},
+            {"legacyResources": {"servedByScheduler": True}},
             "and allocator is auto, which is controller here (helm cannot read",
         ),
         (
-            {"legacyResources": {"servedByScheduler": True}},
+            {"allocator": "controller", "legacyResources": {"servedByScheduler": True}},
             "and allocator is controller: kube-scheduler would make claims",
         ),
     ],

@@ -7,7 +7,8 @@ import pytest
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object
 from tests.unit.controller.allocator.build import claim, first_available, request
-from tests.unit.controller.nominate.test_group_nominator import OURS, Cluster
+from tests.unit.controller.nominate.test_group_nominator import Cluster
+from tests.unit.controller.test_pod_groups import OURS
 from tests.unit.controller.world import pod
 
 FORTY = f"[{','.join(['1'] * 40)}]"

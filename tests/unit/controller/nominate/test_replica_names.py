@@ -14,7 +14,8 @@ from controller.write.commands import LiftGate
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object
 from tests.unit.controller.allocating.test_replicas_in_order import HOSTNAME, apart, spread
-from tests.unit.controller.nominate.test_group_nominator import OURS, Cluster, asking, taken
+from tests.unit.controller.nominate.test_group_nominator import Cluster, asking, taken
+from tests.unit.controller.test_pod_groups import OURS
 from tests.unit.controller.world import pod
 
 NO_CONSTRAINT: Mapping[str, Any] = MappingProxyType({})
