@@ -42,7 +42,8 @@ def effects(one: OneCard) -> list[str]:
         if each["attributes"]["card"]["string"] == one.card
         and each["attributes"]["type"]["string"] == _DRS
     ]
-    return [taint["effect"] for taint in device["taints"] if taint["key"] == TAINT_FAILING]
+    taints = device.get("taints") or ()
+    return [taint["effect"] for taint in taints if taint["key"] == TAINT_FAILING]
 
 
 def try_it_once(one: OneCard) -> None:

@@ -106,7 +106,7 @@ def unhealthy(driver: Installation, node: str) -> dict[str, str]:
         for published in driver.slices()
         if published["spec"]["nodeName"] == node
         for device in published["spec"]["devices"]
-        for taint in device["taints"]
+        for taint in device.get("taints") or ()
         if taint["key"] == f"{DRIVER}/unhealthy"
     }
 
