@@ -6,7 +6,12 @@ import pytest
 
 from controller.cache.claims import writers_of_allocation
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import TAINT_ALLOCATED_BY, TAINT_CHANGING
+from dra_driver.model.names import (
+    ALLOCATOR_CONTROLLER,
+    ALLOCATOR_SCHEDULER,
+    TAINT_ALLOCATED_BY,
+    TAINT_CHANGING,
+)
 from tests.cluster.fixtures import DRIVER_NAMESPACE
 from tests.cluster.workloads import pod, wait_for_pods
 from tests.e2e.by_limits import DRS, SHARED, assert_has, claimed, limits_of
@@ -84,30 +89,27 @@ def _run_pods_that_are_packed(driver: Installation, one: OneCard) -> None:
     one.end(*names)
 
 
-def test_each_card_changes_when_its_last_claim_ends(driver: Installation, one: OneCard) -> None:
-    one.run("held", Mode.SHARED, 2)
-    values = {
-        "allocator": "scheduler",
-        "legacyResources": {"servedByScheduler": True},
-    }
-    with driver.changed(**values):
-        one.wait_until(lambda: one.tainted(TAINT_CHANGING), "the held card tainted")
-        one.wait_until(lambda: sum(counted(driver, one).values()) > 1, "counters on free cards")
-        assert one.tainted(TAINT_ALLOCATED_BY)
-        assert not counted(driver, one)[one.card]
-        one.apply("more", Mode.SHARED, 1)
-        one.end("held")
-        one.wait_for("more")
-        assert writers(one, "more") == ["kube-scheduler"]
-        assert counted(driver, one)[one.card]
-        assert not one.tainted(TAINT_ALLOCATED_BY)
-        one.apply("whole", Mode.WHOLE)
-        one.wait_for_words("whole", "FailedScheduling", "cannot allocate all claims")
-        one.end("more")
-        one.wait_for("whole")
-        _run_pods_that_are_packed(driver, one)
-        _run_by_a_limit_that_kube_scheduler_serves(driver, one)
-        _run_by_limits_that_become_claims(driver, one)
+def _kube_scheduler_allocates(driver: Installation, one: OneCard) -> None:
+    one.wait_until(lambda: one.tainted(TAINT_CHANGING), "the held card tainted")
+    one.wait_until(lambda: sum(counted(driver, one).values()) > 1, "counters on free cards")
+    assert one.tainted(TAINT_ALLOCATED_BY)
+    assert not counted(driver, one)[one.card]
+    one.apply("more", Mode.SHARED, 1)
+    one.end("held")
+    one.wait_for("more")
+    assert writers(one, "more") == ["kube-scheduler"]
+    assert counted(driver, one)[one.card]
+    assert not one.tainted(TAINT_ALLOCATED_BY)
+    one.apply("whole", Mode.WHOLE)
+    one.wait_for_words("whole", "FailedScheduling", "cannot allocate all claims")
+    one.end("more")
+    one.wait_for("whole")
+    _run_pods_that_are_packed(driver, one)
+    _run_by_a_limit_that_kube_scheduler_serves(driver, one)
+    _run_by_limits_that_become_claims(driver, one)
+
+
+def _the_controller_allocates_again(driver: Installation, one: OneCard) -> None:
     one.wait_until(lambda: one.tainted(TAINT_CHANGING), "the card that kube-scheduler gave tainted")
     assert one.tainted(TAINT_ALLOCATED_BY)
     assert counted(driver, one)[one.card]
@@ -116,3 +118,13 @@ def test_each_card_changes_when_its_last_claim_ends(driver: Installation, one: O
     one.wait_for("last")
     assert writers(one, "last") == ["gcu-dra-controller"]
     one.wait_until(lambda: not any(counted(driver, one).values()), "no counters on any card")
+
+
+def test_each_card_changes_when_its_last_claim_ends(driver: Installation, one: OneCard) -> None:
+    served = {"legacyResources": {"servedByScheduler": True}}
+    with driver.changed(allocator=ALLOCATOR_CONTROLLER):
+        one.run("held", Mode.SHARED, 2)
+        driver.install(driver.values(allocator=ALLOCATOR_SCHEDULER, **served))
+        _kube_scheduler_allocates(driver, one)
+        driver.install(driver.values(allocator=ALLOCATOR_CONTROLLER))
+        _the_controller_allocates_again(driver, one)
