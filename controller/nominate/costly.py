@@ -5,9 +5,10 @@ kube-scheduler tries one pod at a time, one without room again and again: others
 
 from __future__ import annotations
 
-from math import prod
+from math import comb, prod
 from typing import Final
 
+from controller.allocator.claim_request import Request
 from controller.placer.pod_claims import PodClaims
 from dra_driver.selector.allowance import STEPS
 from dra_driver.selector.selector import Selectors
@@ -30,4 +31,10 @@ def is_costly(asked: PodClaims, selectors: Selectors) -> bool:
     if sum(map(selectors.cost, expressions)) >= _STEPS:
         return True
     requests = [request for claim in asked.together for request in claim.requests]
-    return prod(_CARDS * len(each.alternatives) for each in requests) > _CHOICES
+    return prod(map(_choices, requests)) > _CHOICES
+
+
+def _choices(request: Request) -> int:
+    """In how many ways so many of a node's cards can be taken; of half of them there are most."""
+    counts = [each.device_request.count or 1 for each in request.alternatives]
+    return sum(comb(_CARDS, min(count, _CARDS // 2)) for count in counts)

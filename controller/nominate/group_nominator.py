@@ -231,6 +231,9 @@ class GroupNominator:
             return None
         if not self.named.nominations.admit(pods.key_of(waiting[0])):
             return None
+        for pod in waiting:
+            if self.named.is_held(pods.key_of(pod)):
+                self.named.end(pods.key_of(pod))  # it was decided before its group was known
         near = self.context.settings.group_labels
         cache = self.context.cache
         search = GroupSearch(request, cache, self.placer, self.nodes, near)

@@ -8,7 +8,7 @@ from controller.cache import pods
 from controller.cache.keys import Key
 from controller.nominate.followed_names import FollowedNames
 from controller.nominate.nominations import Nominations
-from controller.nominate.replica_names import ReplicaNames
+from controller.nominate.replica_names import LONGEST, ReplicaNames
 from controller.reconcile.context import Context
 from controller.write.commands import LiftGate
 from dra_driver.model.claims.claim import Object
@@ -21,7 +21,7 @@ class NamedPods:
         self.nominations = nominations
         self.followed = followed
         self._context = context
-        self._replicas = ReplicaNames(context.dispatcher.dispatch)
+        self._replicas = ReplicaNames(context.dispatcher.dispatch, context.clock)
         self._nodes: dict[Key, str] = {}  # of pods that are not bound
 
     def add(self, pod: Object, node: str, claims: Iterable[Object]) -> None:
@@ -34,10 +34,22 @@ class NamedPods:
     def write(self, command: LiftGate) -> None:
         """Name the node of a pod that was added, and lift the gate, in its turn."""
         self._replicas.add(command)
+        if self.is_held(command.key):
+            self._context.queue.add(command.key, self._context.clock() + LONGEST)
 
     def is_held(self, key: Key) -> bool:
         """Whether it is not the pod's turn yet."""
         return self._replicas.is_held(key)
+
+    def go_on(self, key: Key) -> None:
+        """Write names that were held for too long, that of the pod among them."""
+        self._replicas.go_on(key)
+
+    def on_tried(self, key: Key) -> None:
+        """A claim of the pod counts as it is: kube-scheduler has found a place for the pod, so the
+        next replica may come to it."""
+        if not self._replicas.is_held(key):
+            self._replicas.end(key)
 
     def end(self, key: Key, *, is_bound: bool = False) -> None:
         """The pod's nomination ends: what it held may serve others, and one more may be named."""

@@ -30,9 +30,10 @@ class Nomination:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A claim counts as it is. It was expected to get devices of `node`, and got the same ones if
-    that is `as_expected`."""
+    """A claim counts as it is. It was expected to get devices of `node` for the pod `user`, and got
+    the same ones if that is `as_expected`."""
 
+    user: Key
     node: str
     as_expected: bool
 
@@ -124,7 +125,8 @@ class Nominations:
             if allocation(claim) is None:
                 return None
             key = made
-        expected, user = self._expected.get(key), self._pods.get(self._users.get(key, key))
+        pod = self._users.get(key, key)
+        expected, user = self._expected.get(key), self._pods.get(pod)
         if expected is None:
             return None
         is_same = claim is not None and uid_of(claim) == uid_of(expected.claim)
@@ -133,7 +135,7 @@ class Nominations:
         self._users.pop(key, None)
         self._forget(key)
         taken = frozenset() if claim is None else _devices(claim)
-        return Settled(expected.node, as_expected=taken == expected.devices)
+        return Settled(pod, expected.node, as_expected=taken == expected.devices)
 
     def nodes_of(self, claim: Object) -> set[str]:
         """The nodes on which other claims are expected to get devices that this one has."""

@@ -124,6 +124,7 @@ class Nominator:
             self._groups.reconcile(pod, group)
             return
         if self.nominations.has(pod) and not (_is_over(pod) or is_judged(pod)):
+            self._named.go_on(key)
             return
         self._named.end(key, is_bound=bool(pods.node_name(pod)))
         claims = claims_of(context.cache, pod)
@@ -147,6 +148,8 @@ class Nominator:
         expected, as it came to pods in another order, or devices that were expected for another
         pod: then it will choose others for the next ones, too."""
         settled = self.nominations.on_claim(key, claim)
+        if settled is not None:
+            self._named.on_tried(settled.user)
         if settled is not None and settled.as_expected:
             return
         nodes = set() if claim is None else self.nominations.nodes_of(claim)
@@ -245,25 +248,30 @@ class Nominator:
 
     def _expect(self, key: Key, node: str) -> None:
         """Count the devices that kube-scheduler will give to the pod on the node, if there are any.
-        Raises AllowanceSpent."""
+        A pod whose name is held is decided anew if there are none. Raises AllowanceSpent."""
+        if not self._finds_devices(key, node) and self._named.is_held(key):
+            self._named.end(key)
+            self._context.queue.add(key, self._context.clock())
+
+    def _finds_devices(self, key: Key, node: str) -> bool:
+        """Whether they count. Raises AllowanceSpent."""
         cache = self._context.cache
         pod = cache.get(key)
         claims = None if pod is None else claims_of(cache, pod)
         if pod is None or claims is None or not (self.nominations.has(pod) or _is_named(pod)):
-            return
+            return False
         with suppress(Refused, InvalidValue):
             asked = self._reader.read(pod, claims)  # it has its name, whatever is not known yet
             if not asked.wanted:
-                return  # kube-scheduler names the node of any pod whose devices it allocates
+                return False  # kube-scheduler names the node of any pod whose devices it allocates
             outcome = self._placer.place(replace(asked, volumes=[node_views.only_on(node)]))
             # Another node is where one of its claims has been allocated meanwhile.
             if isinstance(outcome, Placed) and outcome.node == node:
                 self._count_as_named(pod, outcome)
-            elif self._groups.is_naming(key):
+                return True
+            if self._groups.is_naming(key):
                 self._groups.forget(key)
-            elif self._named.is_held(key):
-                self._named.end(key)
-                self._context.queue.add(key, self._context.clock())
+        return False
 
     def _decide(self, pod: Object, claims: Mapping[str, Object]) -> None:
         """All claims of the pod exist."""

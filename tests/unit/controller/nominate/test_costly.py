@@ -15,9 +15,9 @@ FORTY = f"[{','.join(['1'] * 40)}]"
 LOOPS = f"{FORTY}.all(a, {FORTY}.all(b, {FORTY}.all(c, a==b)))"
 
 
-def cards(requests: int) -> Object:
-    """A claim for so many cards, each in a request of its own."""
-    return claim("c", [request(f"r{each}") for each in range(requests)])
+def cards(requests: int, *, count: int = 1) -> Object:
+    """A claim with so many requests, each for so many cards."""
+    return claim("c", [request(f"r{each}", count=count) for each in range(requests)])
 
 
 def choices(requests: int, alternatives: int) -> Object:
@@ -31,6 +31,8 @@ def choices(requests: int, alternatives: int) -> Object:
         (claim("c", [request(count=9)]), True),
         (cards(4), True),
         (cards(5), False),
+        (cards(2, count=4), True),
+        (cards(3, count=4), False),
         (choices(2, 4), True),
         (choices(3, 8), False),
         (claim("c", [request(count=9, selector=LOOPS)]), False),
@@ -39,6 +41,8 @@ def choices(requests: int, alternatives: int) -> Object:
         "a request",
         "four requests",
         "five requests",
+        "two of four cards",
+        "three of four cards",
         "alternatives",
         "requests with alternatives",
         "a costly selector",

@@ -17,6 +17,7 @@ from dra_driver.selector.selector import Selectors
 from tests.unit.controller.allocator.build import allocated, claim
 from tests.unit.controller.world import pod
 
+NAMED = pods.key_of(pod("p"))
 CARD, OTHER_CARD = "whole-0000-01-00-0", "whole-0000-02-00-0"
 
 
@@ -54,14 +55,14 @@ def test_until_the_claim_is_allocated() -> None:
     assert world.held() == [CARD]
     assert world.seen(claim("c")) is None  # a new leader's term, or a label
     assert world.held() == [CARD]
-    assert world.seen(world.put(allocated("c", "a", CARD))) == Settled("a", as_expected=True)
+    assert world.seen(world.put(allocated("c", "a", CARD))) == Settled(NAMED, "a", as_expected=True)
     assert world.held() == [CARD]
 
 
 def test_other_devices_are_told() -> None:
     world = World()
     settled = world.seen(world.put(allocated("c", "a", OTHER_CARD)))
-    assert settled == Settled("a", as_expected=False)
+    assert settled == Settled(NAMED, "a", as_expected=False)
     assert world.held() == [OTHER_CARD]
 
 
@@ -81,7 +82,7 @@ def test_an_allocation_that_came_and_went(is_left: bool) -> None:
     world.nominations.end(pods.key_of(world.pod), is_bound=True)
     world.put(allocated("c", "a", CARD))
     freed = world.put(claim("c"))
-    assert world.seen(freed if is_left else None) == Settled("a", as_expected=False)
+    assert world.seen(freed if is_left else None) == Settled(NAMED, "a", as_expected=False)
     assert world.held() == []
 
 

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from controller.cache.pods import key_of
-from controller.nominate.replica_names import ReplicaNames
+from controller.nominate.replica_names import LONGEST, ReplicaNames
 from controller.write.commands import LiftGate
+from controller.write.node_hint import NodeHint
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object
 from tests.unit.controller.allocating.test_replicas_in_order import HOSTNAME, apart, spread
+from tests.unit.controller.allocator.build import allocated
 from tests.unit.controller.nominate.test_group_nominator import Cluster, asking, taken
 from tests.unit.controller.test_pod_groups import OURS
 from tests.unit.controller.world import pod
@@ -26,11 +28,19 @@ class Names(ReplicaNames):
 
     def __init__(self) -> None:
         self.written: list[str] = []
-        super().__init__(lambda command: self.written.append(command.key.name))
+        self.now = 0.0
+        super().__init__(lambda command: self.written.append(command.key.name), lambda: self.now)
 
-    def name(self, pod_name: str, node: str, spec: Object, workload: str = "w") -> None:
+    def name(
+        self,
+        pod_name: str,
+        node: str,
+        spec: Object,
+        workload: str = "w",
+        hint: NodeHint = NodeHint.NAME,
+    ) -> None:
         found = pod(pod_name, **spec)
-        self.add(LiftGate(key=key_of(found), pod=found, node=node, sequence=workload))
+        self.add(LiftGate(key=key_of(found), pod=found, node=node, sequence=workload, hint=hint))
 
 
 @pytest.mark.parametrize(
@@ -62,6 +72,25 @@ def test_other_nodes_and_other_workloads_do_not_wait() -> None:
     assert names.written == ["p", "q", "other"]
 
 
+def test_an_affinity_counts_against_nobody() -> None:
+    names = Names()
+    for pod_name in "pq":
+        names.name(pod_name, "a", spread("zone"), hint=NodeHint.AFFINITY)
+    assert names.written == ["p", "q"]
+
+
+def test_no_name_is_held_for_long() -> None:
+    names = Names()
+    for names.now, pod_name in ((0, "p"), (1, "q"), (2, "r")):
+        names.name(pod_name, "a", spread("zone"))
+    names.now = 1 + LONGEST
+    names.go_on(key_of(pod("q")))
+    assert names.written == ["p", "q"]
+    names.now = 2 + LONGEST
+    names.go_on(key_of(pod("r")))
+    assert names.written == ["p", "q", "r"]
+
+
 def test_what_has_ended_is_not_written() -> None:
     names = Names()
     for pod_name in "pqr":
@@ -87,24 +116,48 @@ def replicas(world: Cluster, *names: str) -> None:
         world.put(PODS, made)
 
 
-def test_the_next_replica_is_named_when_kube_scheduler_has_bound_the_one_before() -> None:
+def test_the_next_replica_is_named_when_the_one_before_is_bound_or_its_claim_allocated() -> None:
+    world = Cluster({"a": 4}, {"a": "1"})
+    replicas(world, *"pqrs")
+    world.run_until_idle()
+    assert (world.named(*"pqrs"), world.gated(*"pqrs")) == (["a", "", "", ""], ["q", "r", "s"])
+    world.bind("p")
+    world.run_until_idle()
+    assert (world.named(*"qrs"), world.gated(*"qrs")) == (["a", "", ""], ["r", "s"])
+    world.put(RESOURCE_CLAIMS, allocated("c-q", "a", "whole-0000-02-00-0"))
+    world.run_until_idle()
+    assert (world.named(*"rs"), world.gated(*"rs")) == (["a", ""], ["s"])
+    world.end("r")
+    world.run_until_idle()
+    assert (world.named("s"), world.gated("s")) == (["a"], [])
+
+
+def test_while_kube_scheduler_is_down_the_next_ones_are_named_after_some_seconds() -> None:
     world = Cluster({"a": 3}, {"a": "1"})
     replicas(world, *"pqr")
     world.run_until_idle()
-    assert (world.named(*"pqr"), world.gated(*"pqr")) == (["a", "", ""], ["q", "r"])
-    world.bind("p")
-    world.run_until_idle()
-    assert (world.named(*"pqr"), world.gated(*"pqr")) == (["a", "a", ""], ["r"])
-    world.end("q")
-    world.run_until_idle()
-    assert (world.named("r"), world.gated("r")) == (["a"], [])
+    assert world.named(*"pqr") == ["a", "", ""]
+    world.after(LONGEST - 1)
+    assert world.named(*"pqr") == ["a", "", ""]
+    world.after(1)
+    assert (world.named(*"pqr"), world.gated(*"pqr")) == (["a", "a", "a"], [])
 
 
-def test_a_replica_that_gets_nothing_after_all_is_decided_anew() -> None:
+@pytest.mark.parametrize("how", ["taken", "claim gone"])
+def test_a_replica_that_gets_nothing_after_all_is_decided_anew(how: str) -> None:
     world = Cluster({"a": 2, "b": 3}, {"a": "1", "b": "2"})
     replicas(world, *"pq")
     world.run_until_idle()
     assert world.named(*"pq") == ["a", ""]
+    if how == "claim gone":
+        world.remove(RESOURCE_CLAIMS, "c-q")
+        world.run_until_idle()
+        assert (world.named("q"), world.gated("q")) == ([""], ["q"])
+        world.put(RESOURCE_CLAIMS, asking("c-q"))
+        world.bind("p")
+        world.run_until_idle()
+        assert (world.named("q"), world.gated("q")) == (["a"], [])
+        return
     taken(world, "a", 0)
     taken(world, "a", 1)
     world.run_until_idle()
