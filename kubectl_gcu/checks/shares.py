@@ -16,9 +16,9 @@ MANY_SHARES: Final = Check(
     "kube-scheduler allocates, and so many shares are published that the controller is quicker",
 )
 MOST_SHARES: Final = 3600
-"""Of 1.37.1 with 12 allocated shares on each node: kube-scheduler binds 159 named pods a second
-with 1,200 shares, 110 with 3,600 and 37 with 12,000, as it walks all of them for each device. With
-`allocator: controller` it binds 90 to 131, however many there are."""
+"""Of 1.37.2 (docs/dev/who-allocates.md): kube-scheduler binds 121 named pods a second with 1,080
+allocated shares, 105 with 3,240 and 45 with 10,800, as it walks all of them for each device. With
+`allocator: controller` it binds 84 to 110, however many there are."""
 
 
 def shares(found: Installation) -> Iterator[Finding]:

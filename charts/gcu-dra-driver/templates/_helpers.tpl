@@ -135,7 +135,7 @@ API server, and one minor version older at most: beside 1.37 it may still be one
 {{- else -}}
 {{- $scheduler := include "gcu.schedulerVersion" . -}}
 {{- if and $scheduler (semverCompare "<1.37.1-0" $scheduler) -}}kube-scheduler is {{ $scheduler }}, older than 1.37.1
-{{- else if and (not $scheduler) (semverCompare "<1.38.0-0" $server) -}}helm cannot read the version of kube-scheduler: set schedulerVersion
+{{- else if and (not $scheduler) (or (not .Values.rbac.create) (semverCompare "<1.38.0-0" $server)) -}}helm cannot read the version of kube-scheduler: set schedulerVersion
 {{- end -}}
 {{- end -}}
 {{- end -}}
