@@ -103,9 +103,7 @@ def unhealthy(driver: Installation, node: str) -> dict[str, str]:
     """By card, the value of its devices' taint, for the node's cards that have it."""
     return {
         device["attributes"]["card"]["string"]: taint["value"]
-        for published in driver.slices()
-        if published["spec"]["nodeName"] == node
-        for device in published["spec"]["devices"]
+        for device in driver.devices(node)
         for taint in device.get("taints") or ()
         if taint["key"] == f"{DRIVER}/unhealthy"
     }

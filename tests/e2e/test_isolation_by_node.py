@@ -13,7 +13,7 @@ from dra_driver.model.names import ATTR_TYPE, CLASS_PART, DRIVER
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import wait_for_pods
 from tests.e2e.events import wait_for_note
-from tests.e2e.installation import Installation
+from tests.e2e.installation import Installation, has_mode
 from tests.e2e.manifests import Object, claim, pod_with
 
 pytestmark = [pytest.mark.cluster, pytest.mark.matrix]
@@ -43,7 +43,8 @@ def nodes(driver: Installation) -> Iterator[dict[str, str]]:
 
 def is_offered(driver: Installation, node: str, modes: set[Mode]) -> bool:
     """Whether the node's cards are offered in these modes and no others."""
-    return {each["attributes"][ATTR_TYPE]["string"] for each in driver.devices(node)} == modes
+    devices = filter(has_mode, driver.devices(node))
+    return {each["attributes"][ATTR_TYPE]["string"] for each in devices} == modes
 
 
 def isolated(name: str, namespace: str, isolation: str) -> Object:
