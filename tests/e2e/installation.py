@@ -184,6 +184,13 @@ class Installation:
         found: list[dict[str, Any]] = self.cluster.get("resourceslices", selector)["items"]
         return found
 
+    def allocator(self) -> str:
+        """The program that helm chose, as the controller is told."""
+        value = '{.spec.template.spec.containers[0].env[?(@.name=="GCU_ALLOCATOR")].value}'
+        scope = f"--namespace={DRIVER_NAMESPACE}"
+        name = f"{RELEASE}-controller"
+        return self.cluster.kubectl("get", "deployment", name, scope, f"--output=jsonpath={value}")
+
     def devices(self, node: str) -> list[dict[str, Any]]:
         """The devices that the node publishes."""
         return [

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from dra_driver.model.mode import Mode
+from dra_driver.model.names import ALLOCATOR_SCHEDULER, TAINT_CHANGING
 from tests.cluster.cluster import Cluster
 from tests.cluster.node import Node
 from tests.cluster.settings import Settings
@@ -93,13 +94,15 @@ class Upgrade:
 
     def check(self) -> None:
         """All pods run on with what they had, and on each node new ones get what is left: slices
-        beside those that are held, a claim that is held already, and nothing else of its card."""
+        beside those that are held, a claim that is held already, and nothing else of its card. Once
+        another program allocates, a card in use takes nothing new."""
         wait_for_pods(self.cluster, _NAMESPACE, *self._before)
         assert {name: self._seen(name) for name in self._before} == self._before
         for node in self.cluster.nodes:
             self._start("more", node, Mode.SHARED, 4)
             wait_for_pods(self.cluster, _NAMESPACE, "more")
-            assert self._cards("more") == self._cards(f"slices-{node.number}")
+            shares = self._cards("more") == self._cards(f"slices-{node.number}")
+            assert shares != self._is_changing(node)
             self._join(node)
             self.cluster.kubectl("delete", "pod", "more", "joined", _SCOPE)
             self.cluster.kubectl("delete", "resourceclaim", "more", _SCOPE)
@@ -108,6 +111,19 @@ class Upgrade:
         """End all pods; returns when the nodes have nothing prepared, and no instances."""
         self.cluster.kubectl("delete", "pod", "--all", _SCOPE)
         self.driver.wait_for_rest()
+
+    def _is_changing(self, node: Node) -> bool:
+        """Whether the card of the node's slices waits for its last claim. It does if and only if
+        kube-scheduler allocates now: the pods began with the controller."""
+        [held] = self._cards(f"slices-{node.number}")
+        changing = any(
+            taint["key"] == TAINT_CHANGING
+            for device in self.driver.devices(node.name)
+            if device["attributes"]["card"]["string"] == str(held)
+            for taint in device.get("taints") or ()
+        )
+        assert changing == (self.driver.allocator() == ALLOCATOR_SCHEDULER)
+        return changing
 
     def _join(self, node: Node) -> None:
         """One more pod uses a claim that is held. kube-scheduler from 1.36 on cannot reserve a

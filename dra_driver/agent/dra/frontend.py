@@ -64,7 +64,10 @@ class DraFrontend:
             context.tables,
             published=lambda: published.devices,
             select=lambda cards: dra_cards(
-                cards, ledger(), active=context.serving.is_mode(ServingMode.DRA)
+                cards,
+                ledger(),
+                active=context.serving.is_mode(ServingMode.DRA),
+                retained=handover.cards_to_retain(),
             ),
             evict=settings.evicting,
             allocator=handover.allocator,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.claims.owner import ContainerAllocation
@@ -11,11 +11,18 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import Ledger
 
 
-def dra_cards(cards: Iterable[Card], ledger: Ledger, *, active: bool) -> list[Card]:
+def dra_cards(
+    cards: Iterable[Card],
+    ledger: Ledger,
+    *,
+    active: bool,
+    retained: Collection[PciAddress] = (),
+) -> list[Card]:
     """The cards to publish in slices.
 
     If DRA is `active`, all cards; a card that a container of the device plugin uses has a problem
-    that keeps new claims away. Otherwise only the cards that claims use, each with such a problem.
+    that keeps new claims away. Otherwise only the cards that claims use, and those that are
+    `retained` as kube-scheduler may not have seen yet that they are gone; each with such a problem.
     """
     published = []
     for card in cards:
@@ -26,7 +33,7 @@ def dra_cards(cards: Iterable[Card], ledger: Ledger, *, active: bool) -> list[Ca
             published.append(_changing(card, text))
         elif active:
             published.append(card)
-        elif len(owners) > len(containers):
+        elif len(owners) > len(containers) or card.address in retained:
             published.append(_changing(card, "new pods are served by the device plugin"))
     return published
 

@@ -50,6 +50,13 @@ def test_no_card_is_offered_by_both_front_ends(
     } == published
 
 
+def test_a_card_that_kube_scheduler_may_still_allocate_stays_for_a_while() -> None:
+    cards = [card(CARDS[at], at) for at in (FREE, GRANTED)]
+    [found] = dra_cards(cards, ledger(), active=False, retained={CARDS[FREE]})
+    assert found.address == CARDS[FREE]
+    assert [problem.taint for problem in found.problems] == [TAINT_CHANGING]
+
+
 def test_the_device_plugin_gives_out_no_card_of_claims() -> None:
     cards = [card(CARDS[at], at) for at in (FREE, CLAIMED, GRANTED)]
     found = plugin_cards(cards, ledger())

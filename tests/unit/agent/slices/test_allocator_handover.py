@@ -163,6 +163,19 @@ def test_counters_go_a_minute_after_the_taint_was_seen() -> None:
     rig.handover.stop()
 
 
+def test_a_card_that_is_offered_no_more_goes_a_minute_later() -> None:
+    """It is published with its taints until then: `dra_cards` has what is retained."""
+    rig = Rig(ALLOCATOR_CONTROLLER)
+    rig.published = devices(allocator=ALLOCATOR_SCHEDULER)
+    for _ in range(7):
+        wanted = {ADDRESS: devices()} if rig.handover.cards_to_retain() else {}
+        retained = rig.handover.cards_to_retain()
+        rig.published = with_layouts_in_use(wanted, rig.published, retained)
+        assert rig.taint_keys() == {TAINT_ALLOCATED_BY, TAINT_CHANGING}
+        rig.time += 10
+    assert not rig.handover.cards_to_retain()
+
+
 def test_devices_of_another_version_of_the_driver_are_not_retained() -> None:
     """Otherwise nothing could be published after a rollback."""
     rig = Rig(ALLOCATOR_CONTROLLER)
