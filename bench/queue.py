@@ -18,6 +18,7 @@ from controller.allocator.claim_request import parse_claim
 from controller.allocator.nodes.node_set import NodeSet
 from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key, Subject
+from controller.queue.arrival_order import ArrivalOrder
 from controller.queue.backoff import KeyBackoff
 from controller.queue.fair_queue import Namespaces
 from controller.queue.queueing_hints import PodClass, QueueingHints
@@ -40,11 +41,13 @@ class Waiting:
         self._cluster = made("uniform", NODES, 1)
         self._pods: dict[Key, Object] = {}
         self.questions = 0
+        order = ArrivalOrder()
         self.queue = SchedulingQueue(
             self._pods,
             self._cluster.state.numbers,
             cast("QueueingHints", self),
-            StarvationGuard(ClusterCache(Selectors()).state(), patience=300.0),
+            StarvationGuard(ClusterCache(Selectors()).state(), order, patience=300.0),
+            order,
             backoff=KeyBackoff(lambda: 0.0),
             namespaces=Namespaces(),
             clock=time.monotonic,

@@ -34,6 +34,7 @@ from controller.nominate.metrics import NominationMetrics
 from controller.nominate.nominator import Nominator
 from controller.own_pod import OwnPod
 from controller.placer.trials import TrialPlacer
+from controller.queue.arrival_order import ArrivalOrder
 from controller.queue.backoff import KeyBackoff
 from controller.queue.event_queue import EventQueue, ResourceEventHandler
 from controller.queue.fair_queue import Namespaces, StepLimiter
@@ -122,12 +123,14 @@ def new_worker(
     policy = packing(settings.pack_nodes, settings.pack_cards)
     predictions = Predictions(cache, unconsidered=settings.plugins_left_out)
     node_filter = NodeFilter(cache, state.numbers, selectors.allowance, predictions)
-    guard = StarvationGuard(state, patience=settings.fairness_patience, policy=policy)
+    order = ArrivalOrder()
+    guard = StarvationGuard(state, order, patience=settings.fairness_patience, policy=policy)
     queue = SchedulingQueue(
         cache,
         state.numbers,
         QueueingHints(state, node_filter, policy, steps),
         guard,
+        order,
         backoff=KeyBackoff(draw),
         namespaces=namespaces,
         clock=clock,

@@ -18,9 +18,9 @@ from typing import Final, NamedTuple
 from prometheus_client import Histogram
 
 from controller.cache.keys import Key
+from controller.queue.arrival_order import Rank
 from dra_driver.selector.allowance import SECONDS, Allowance
 
-Rank = tuple[int, str]  # the negative priority, and the time of creation
 _FREE: Final = 0.02  # seconds of a step that are not charged; an ordinary step takes less
 _SHARE: Final = 0.2  # charged seconds that a namespace may have without coming last
 _HALF_LIFE: Final = 10.0  # seconds in which half of what was charged is forgiven
@@ -101,13 +101,13 @@ class StepLimiter:
 
 class Position(NamedTuple):
     """Where a key is in the queue; the smallest position comes first. `excess` and `last_served`
-    are the namespace's."""
+    are the namespace's, the other numbers the key's `Rank`."""
 
     excess: float
     priority: int
     last_served: int
     age: str
-    number: int  # of keys of one age the smaller number comes first
+    number: int
     key: Key
 
 
@@ -118,15 +118,14 @@ class FairQueue:
     def __init__(self, namespaces: Namespaces) -> None:
         self._namespaces = namespaces
         self._lanes: dict[tuple[int, str], list[tuple[str, int, Key]]] = {}
-        self._entries: dict[Key, tuple[int, str, int]] = {}  # priority, age, number
+        self._entries: dict[Key, Rank] = {}
         self._heads: list[Position] = []  # without excess, which changes with time
 
-    def push(self, key: Key, rank: Rank, number: int) -> None:
-        """Has no effect if the key is in the queue already. No other key has the number."""
+    def push(self, key: Key, rank: Rank) -> None:
+        """Has no effect if the key is in the queue already."""
         if key in self._entries:
             return
-        priority, age = rank
-        self._entries[key] = priority, age, number
+        priority, age, number = self._entries[key] = rank
         lane = self._lanes.setdefault((priority, key.namespace), [])
         insort(lane, (age, number, key))
         if lane[0][1] == number:
@@ -151,6 +150,17 @@ class FairQueue:
                 break
         for head in heads:
             heapq.heappush(self._heads, head._replace(excess=0.0))
+        return min(heads, default=None)
+
+    def head_until(self, rank: Rank, now: float) -> Position | None:
+        """The first of the keys that are not behind that rank. Looks at each lane: who is behind in
+        the order of ranks may be before them by the turns of namespaces."""
+        heads = (
+            Position(self._namespaces.excess(namespace, now), priority, served, *lane[0])
+            for (priority, namespace), lane in self._lanes.items()
+            if (priority, *lane[0][:2]) <= rank
+            for served in [self._namespaces.last_served(namespace)]
+        )
         return min(heads, default=None)
 
     def keys(self) -> Iterator[Key]:

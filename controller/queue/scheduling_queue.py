@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 from controller.allocator.nodes.node_set import NodeNumbers, NodeSet
-from controller.cache import pods
 from controller.cache.keys import Key, Subject
+from controller.queue.arrival_order import ArrivalOrder
 from controller.queue.backoff import BackoffReason, KeyBackoff
-from controller.queue.fair_queue import FairQueue, Namespaces, Position, Rank
+from controller.queue.fair_queue import FairQueue, Namespaces, Position
 from controller.queue.queueing_hints import HINT_SECONDS, PodClass, QueueingHints
 from controller.queue.starvation_guard import StarvationGuard
 from dra_driver.model.claims.claim import Object
 
 PARTS: Final = ("active", "backoff", "unschedulable")
-_BEFORE_PODS: Final[Rank] = -(2**63), ""  # the step of a claim may free devices
+_BEFORE_PODS: Final = -(2**63), ""  # the step of a claim may free devices
 _LIMIT: Final = 1024  # outdated timers that are not worth a clean-up
 
 
@@ -76,6 +76,7 @@ class SchedulingQueue:
         numbers: NodeNumbers,
         hints: QueueingHints,
         guard: StarvationGuard,
+        order: ArrivalOrder,
         *,
         backoff: KeyBackoff,
         namespaces: Namespaces,
@@ -86,6 +87,7 @@ class SchedulingQueue:
         self._numbers = numbers
         self._hints = hints
         self._guard = guard
+        self._order = order
         self._namespaces = namespaces
         self._clock = clock
         self.clear()
@@ -93,14 +95,12 @@ class SchedulingQueue:
     def clear(self) -> None:
         """Forget all keys and pods, and for which pod a node is reserved."""
         self._guard.clear()
+        self._order.clear()
         self._active = FairQueue(self._namespaces)
         self._due_since: dict[Key, float] = {}  # of active keys
         self._due_at: dict[Key, float] = {}  # when keys that are not active become active
         self._timers: list[_Timer] = []  # a heap; valid where they agree with `_due_at`
         self._pushed = 0
-        # In which order pods came: the server's times are whole seconds, and kube-scheduler tries
-        # pods in the order in which it saw them first, gated or not (QueueingParams.Timestamp).
-        self._arrived: dict[Key, int] = {}
         self._unschedulable: set[Key] = set()
         self._foreign: set[Key] = set()  # pods with claims that are not ours as yet
         self._infos: dict[Key, QueuedPodInfo] = {}
@@ -186,7 +186,7 @@ class SchedulingQueue:
 
     def forget(self, key: Key) -> None:
         """The pod is gone. Another one may have its name."""
-        self._arrived.pop(key, None)
+        self._order.forget(key)
         self.backoff.forget(key, *BackoffReason)
 
     def on_nodes_changed(self, names: Collection[str], at: float | None = None) -> None:
@@ -237,11 +237,12 @@ class SchedulingQueue:
         if not self._classes:
             return []
         nodes = self._numbers.set_of(names)
-        return [
-            pod_class
+        served = {
+            pod_class: None
             for pod_class, _, reserved in self._class_heads(self._clock())
             if self._hints.can_serve(pod_class, self._usable(nodes, reserved), if_unknown=False)
-        ]
+        }
+        return list(served)
 
     def members(self, pod_class: PodClass) -> Iterator[Key]:
         """The pods of the class that wait for an event, by priority and age."""
@@ -282,7 +283,8 @@ class SchedulingQueue:
 
     def _class_heads(self, now: float) -> list[tuple[PodClass, Key, tuple[str, ...]]]:
         """Returns each class with its first pod, and the nodes that are reserved against this pod,
-        in the order in which these pods wait."""
+        in the order in which these pods wait. If there are such nodes, the class comes again with
+        the first of the pods that may use them: by the turns of namespaces they may be behind."""
         heads: list[tuple[Position, PodClass, tuple[str, ...]]] = []
         for pod_class, members in self._classes.items():
             head = members.head(now)
@@ -291,6 +293,11 @@ class SchedulingQueue:
             reserved = () if reservation is None else reservation.nodes
             if head is not None:
                 heads.append((head, pod_class, reserved))
+            if reservation is None:
+                continue
+            first = members.head_until(reservation.rank, now)
+            if first is not None:
+                heads.append((first, pod_class, ()))
         heads.sort(key=lambda item: item[0])
         return [(pod_class, head.key, reserved) for head, pod_class, reserved in heads]
 
@@ -329,12 +336,9 @@ class SchedulingQueue:
             self._add_to_class(key)
 
     def _push(self, queue: FairQueue, key: Key) -> None:
-        self._pushed += 1
         pod = self._lister.get(key) if key.subject is Subject.POD else None
-        if pod is None:
-            queue.push(key, _BEFORE_PODS, self._pushed)
+        if pod is not None:
+            queue.push(key, self._order.see(key, pod))
             return
-        number = self._arrived.setdefault(key, self._pushed)
-        if pods.node_name(pod):
-            del self._arrived[key]  # it has been scheduled
-        queue.push(key, pods.urgency(pod), number)
+        self._pushed += 1
+        queue.push(key, (*_BEFORE_PODS, self._pushed))

@@ -21,7 +21,7 @@ from controller.allocator.packing.policy import BINPACK, Policy
 from controller.allocator.state import State
 from controller.cache import pods
 from controller.cache.keys import Key
-from controller.queue.fair_queue import Rank
+from controller.queue.arrival_order import ArrivalOrder, Rank
 from controller.queue.queueing_hints import PodClass
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.claims.packing import Packing
@@ -55,8 +55,11 @@ class _Emptiest(NamedTuple):
 class StarvationGuard:
     """One instance, one thread; nodes are reserved for one pod, or group, at a time."""
 
-    def __init__(self, state: State, *, patience: float, policy: Policy = BINPACK) -> None:
+    def __init__(
+        self, state: State, order: ArrivalOrder, *, patience: float, policy: Policy = BINPACK
+    ) -> None:
         self._state = state
+        self._order = order
         self._policy = policy
         self._empty = state.emptied()
         self._patience = patience
@@ -66,9 +69,11 @@ class StarvationGuard:
     def reserved_against(self, pod: Object) -> NodeReservation | None:
         """The reservation that the pod must respect: it is for a pod before this one in line."""
         present = self._reservation
-        if present is None or present.key == pods.key_of(pod) or pods.urgency(pod) < present.rank:
+        if present is None:
             return None
-        return present
+        key = pods.key_of(pod)
+        is_before = key == present.key or self._order.rank(key, pod) < present.rank
+        return None if is_before else present
 
     def next_check(self, since: float, now: float) -> float:
         """When a pod that waits since then may get a node reserved, or another node."""
@@ -101,7 +106,8 @@ class StarvationGuard:
         suitable: NodeSet,
         find: Callable[[], tuple[str, ...]],
     ) -> tuple[str, ...]:
-        key, rank, old = pods.key_of(pod), pods.urgency(pod), self._reservation
+        key, old = pods.key_of(pod), self._reservation
+        rank = self._order.rank(key, pod)
         if now < since + self._patience or not self._may_choose(key, rank, suitable, now):
             return ()
         if nodes := find():

@@ -143,6 +143,11 @@ class Audit:
         ]
         return promised, len(self.seen.free(node, self._cards[node]))
 
+    def _left_over(self, node: str) -> int:
+        """How many cards of the node are free, and promised to no pod alone."""
+        promised, free = self._promised(node)
+        return max(free - sum(not group_of(self.seen.pods[name]) for name in promised), 0)
+
     def _check_lifted(self, of: str) -> None:
         """A gate was lifted: all names were there. Those that kube-scheduler has refused may go on
         without."""
@@ -175,7 +180,7 @@ class Audit:
     def _unused(self) -> dict[str, float]:
         """The same for cards that are free for what waits behind nobody. A group that has cards,
         and is refused for something else, holds them against pods alone while it is tried again."""
-        free = sum(len(self.seen.free(node, cards)) for node, cards in self._cards.items())
+        free = sum(map(self._left_over, self._cards))
         waiting = [each for each in self.seen.pods.values() if not is_bound(each)]
         members = [each for each in waiting if group_of(each)]
         groups = {*map(group_of, members)}

@@ -9,41 +9,30 @@ from typing import Final, cast
 import pytest
 
 from controller.allocator.nodes.node_set import NodeNumbers, NodeSet
+from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key, Subject
+from controller.queue.arrival_order import ArrivalOrder
 from controller.queue.backoff import BackoffReason, KeyBackoff
 from controller.queue.fair_queue import Namespaces
 from controller.queue.queueing_hints import PodClass, QueueingHints
 from controller.queue.scheduling_queue import SchedulingQueue
 from controller.queue.starvation_guard import StarvationGuard
 from dra_driver.model.claims.claim import Object
+from dra_driver.selector.selector import Selectors
 from tests.seed import Sample, told
 from tests.unit.controller.queue.parts import Part, part_of
 
 NODES = [f"n{number}" for number in range(4)]
 NAMESPACES = ("a", "b", "c")
 LONGEST_BACKOFF = 10.0  # seconds
+PATIENCE = 5.0  # seconds after which a node is reserved
 HISTORIES: Final = Sample(always=100, of_the_day=100, soak=10_000)
-
-
-class Nobody:
-    """A guard that reserves nothing."""
-
-    def clear(self) -> None:
-        pass
-
-    def release(self, key: Key) -> tuple[str, ...]:
-        return ()
-
-    def next_check(self, since: float, now: float) -> float:
-        return now + 300.0
-
-    def reserved_against(self, pod: Object) -> None:
-        return None
 
 
 class Model:
     """Nodes with free cards, and pods that ask for so many cards of one node out of some. The
-    model serves at once whom it looks at, if it can."""
+    model serves at once whom it looks at, if it can. Who has waited for long has a node reserved;
+    nobody has a step for that alone, so what an event makes possible is not done by the clock."""
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
@@ -54,11 +43,15 @@ class Model:
         self.questions = 0
         self.numbers = NodeNumbers()
         self.refused: set[Key] = set()
+        order = ArrivalOrder()
+        state = ClusterCache(Selectors()).state()
+        self.guard = StarvationGuard(state, order, patience=PATIENCE)
         self.queue = SchedulingQueue(
             self.pods,
             self.numbers,
             cast("QueueingHints", self),
-            cast("StarvationGuard", Nobody()),
+            self.guard,
+            order,
             backoff=KeyBackoff(lambda: 0.0),
             namespaces=Namespaces(),
             clock=lambda: self.now,
@@ -68,6 +61,12 @@ class Model:
         self.questions += 1
         assert key in self.pods, "a pod that is gone is asked for"
         return self.serving(self.pods[key], set(self.numbers.names(nodes))) is not None
+
+    def may_use(self, pod: Object) -> AbstractSet[str]:
+        """The pod's nodes that are not reserved for a pod before it."""
+        reservation = self.guard.reserved_against(pod)
+        nodes: frozenset[str] = pod["nodes"]
+        return nodes if reservation is None else nodes - set(reservation.nodes)
 
     def serving(self, pod: Object, nodes: AbstractSet[str]) -> str | None:
         able = [n for n in sorted(nodes & pod["nodes"]) if self.free[n] >= pod["count"]]
@@ -79,7 +78,11 @@ class Model:
         if key in self.pods:
             return
         self.pods[key] = {
-            "metadata": {"creationTimestamp": f"{self.now:09.1f}"},
+            "metadata": {
+                "namespace": key.namespace,
+                "name": key.name,
+                "creationTimestamp": f"{self.now:09.1f}",
+            },
             "spec": {"priority": self.draw.choice((0, 0, 5))},
             "count": self.draw.choice((1, 2, 3)),
             "nodes": frozenset(self.draw.sample(NODES, self.draw.choice((1, 4)))),
@@ -134,11 +137,13 @@ class Model:
         if pod["is_refused"]:
             self.queue.add_refused(key, self.now, None)
             return True
-        node = self.serving(pod, pod["nodes"])
+        node = self.serving(pod, self.may_use(pod))
         if node is None:
-            constraints = (tuple(sorted(pod["nodes"])),)
-            self.queue.add_unschedulable(
-                key, self.now, PodClass((pod["count"],), constraints, pod, ())
+            pod_class = PodClass((pod["count"],), (tuple(sorted(pod["nodes"])),), pod, ())
+            since = self.queue.add_unschedulable(key, self.now, pod_class)
+            kept = self.draw.choice(sorted(pod["nodes"]))
+            self.queue.on_nodes_changed(
+                self.guard.reserve_set(pod, since, self.now, lambda: (kept,))
             )
         else:
             self.free[node] -= pod["count"]
@@ -187,12 +192,12 @@ def play(model: Model) -> None:
     model.now += 1000.0  # whoever was stopped
     model.rest()
     model.check()
-    left = [key for key, pod in model.pods.items() if not pod["is_refused"]]
-    assert [key for key in left if model.serving(model.pods[key], frozenset(NODES))] == []
+    left = {key: pod for key, pod in model.pods.items() if not pod["is_refused"]}
+    assert [key for key, pod in left.items() if model.serving(pod, model.may_use(pod))] == []
     questions, steps = model.questions, model.steps
     for node in NODES:
         model.free[node] = 0
         model.queue.on_nodes_changed([node])
         model.rest()
     assert model.steps == steps, "an event that helps nobody costs a step"
-    assert model.questions - questions <= len(NODES) * len(model.queue._classes)
+    assert model.questions - questions <= len(NODES) * len(model.queue._class_heads(model.now))

@@ -302,6 +302,19 @@ def test_a_member_that_gets_nothing_after_all_loses_its_name_before_the_gates() 
     assert world.metric(counted, {"followed": "true"}) == 0, "its name was taken away"
 
 
+def test_what_a_refused_pod_leaves_goes_to_the_pod_that_has_the_node_reserved() -> None:
+    """kube-scheduler lacks something else for the first pod, which may use the node, too."""
+    world = Cluster({"a": 1}, fairness_patience=FAIRNESS)
+    for name in "pq":
+        world.join("", name, schedulingGroup=None)
+        world.run_until_idle()
+    world.after(FAIRNESS)
+    assert world.named("p", "q") == ["a", ""]
+    world.refuse("p", lose="p")
+    world.run_until_idle()
+    assert world.named("p", "q") == ["", "a"]
+
+
 def test_names_for_preemption_are_left_alone() -> None:
     world = Cluster({"a": 2})
     preempting = group("g", 2)

@@ -20,7 +20,7 @@ def key(name: str) -> Key:
 
 def push(queue: FairQueue, name: str, priority: int = 0, age: str = "") -> None:
     """After all that were pushed."""
-    queue.push(key(name), (priority, age), next(_NUMBERS))
+    queue.push(key(name), (priority, age, next(_NUMBERS)))
 
 
 def popped(queue: FairQueue, namespaces: Namespaces, now: float = 0.0) -> list[str]:
@@ -46,17 +46,17 @@ def test_of_one_age_the_smaller_number_comes_first() -> None:
     namespaces = Namespaces()
     queue = FairQueue(namespaces)
     for number in (2, 3, 1):
-        queue.push(key(f"a/{number}"), (0, "1"), number)
+        queue.push(key(f"a/{number}"), (0, "1", number))
     assert popped(queue, namespaces) == ["a/1", "a/2", "a/3"]
 
 
 def test_a_key_that_comes_back_with_its_number_has_its_new_place() -> None:
     namespaces = Namespaces()
     queue = FairQueue(namespaces)
-    queue.push(key("a/1"), (0, "2"), 1)
+    queue.push(key("a/1"), (0, "2", 1))
     queue.remove(key("a/1"))
-    queue.push(key("a/1"), (0, "9"), 1)
-    queue.push(key("b/1"), (0, "5"), 2)
+    queue.push(key("a/1"), (0, "9", 1))
+    queue.push(key("b/1"), (0, "5", 2))
     assert popped(queue, namespaces) == ["b/1", "a/1"]
 
 
@@ -102,7 +102,7 @@ def test_any_history_gives_what_sorting_gives() -> None:
         if draw.random() < 0.52 or not model:
             each = key(f"a/{draw.randrange(200)}")
             place = draw.choice((0, 5)), str(draw.randrange(10)), number
-            queue.push(each, place[:2], number)
+            queue.push(each, place)
             model.setdefault(each, place)
         elif draw.random() < 0.5:
             gone = draw.choice(list(model))
@@ -133,7 +133,7 @@ def test_a_key_that_comes_back_with_its_number_has_one_head() -> None:
     namespaces = Namespaces()
     queue = FairQueue(namespaces)
     for _ in range(1_000):
-        queue.push(key("a/1"), (0, "1"), 1)
+        queue.push(key("a/1"), (0, "1", 1))
         namespaces.begin_step("a")
         assert queue.head(0.0) is not None
         queue.remove(key("a/1"))

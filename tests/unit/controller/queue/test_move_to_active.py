@@ -8,6 +8,7 @@ from typing import cast
 from controller.allocator.nodes.node_set import NodeNumbers, NodeSet
 from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key, Subject
+from controller.queue.arrival_order import ArrivalOrder
 from controller.queue.backoff import KeyBackoff
 from controller.queue.fair_queue import Namespaces
 from controller.queue.queueing_hints import PodClass, QueueingHints
@@ -30,11 +31,13 @@ class HintedQueue:
         self.numbers = NodeNumbers()
         self.namespaces = Namespaces()
         self.pods: dict[Key, Object] = {}
+        order = ArrivalOrder()
         self.queue = SchedulingQueue(
             self.pods,
             self.numbers,
             cast("QueueingHints", self),
-            StarvationGuard(ClusterCache(Selectors()).state(), patience=300.0),
+            StarvationGuard(ClusterCache(Selectors()).state(), order, patience=300.0),
+            order,
             backoff=KeyBackoff(lambda: 0.0),
             namespaces=self.namespaces,
             clock=lambda: self.now,
@@ -45,7 +48,7 @@ class HintedQueue:
         [shape] = pod_class.shape
         self.hints.append(str(shape))
         self.hinted_nodes = set(self.numbers.names(nodes))
-        return shape in self.able
+        return shape in self.able and bool(nodes)
 
     def wait(self, namespace: str, name: str, shape: str, age: str = "") -> Key:
         key = Key(Subject.POD, namespace, name)
@@ -134,13 +137,47 @@ def test_of_several_classes_the_pod_that_came_first_becomes_active_first() -> No
     assert [hinted.pop(), hinted.pop()] == keys
 
 
+def reserving(hinted: HintedQueue, key: Key) -> None:
+    """The pod has waited for so long that node ``n`` is reserved for it."""
+    hinted.now += 300.0
+    pod = hinted.pods[key]
+    hinted.queue._guard.reserve_set(pod, hinted.now - 300.0, hinted.now, lambda: ("n",))
+
+
+def test_a_reserved_node_is_asked_for_whoever_may_use_it() -> None:
+    """The first pod of the class, whose namespace's turn it is, must leave the node to the second;
+    the third is older than that."""
+    hinted = HintedQueue()
+    hinted.able = {"x"}
+    hinted.wait("idle", "p", "x", "3")
+    second, third = (hinted.wait(each, "p", "x", age) for each, age in (("b", "2"), ("c", "1")))
+    for namespace in "bcc":
+        hinted.namespaces.begin_step(namespace)
+    reserving(hinted, second)
+    hinted.queue.on_nodes_changed(["n"])
+    assert [hinted.pop() for _ in range(3)] == [second, third, None]
+
+
+def test_a_reservation_is_for_a_pod_in_the_order_of_the_queue() -> None:
+    """Of one second the pod that came first comes first, also where a node is reserved for the
+    other one."""
+    hinted = HintedQueue()
+    hinted.able = {"x"}
+    keys = [hinted.wait("default", name, "x") for name in ("first", "second", "third")]
+    reserving(hinted, keys[1])
+    reserved = [hinted.queue._guard.reserved_against(hinted.pods[each]) for each in keys]
+    assert [each is not None for each in reserved] == [False, False, True]
+    hinted.queue.on_nodes_changed(["n"])
+    assert [hinted.pop() for _ in range(3)] == [*keys[:2], None]
+
+
 def test_nothing_is_kept_of_pods_that_are_bound() -> None:
     hinted = HintedQueue()
     key = hinted.wait("default", "p", "x")
     hinted.pods[key]["spec"]["nodeName"] = "n"
     hinted.queue.add(key, hinted.now)
     assert hinted.pop() == key
-    assert not hinted.queue._arrived
+    assert not len(hinted.queue._order)
 
 
 def test_nodes_that_change_later_get_a_hint_then() -> None:
