@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -98,11 +99,14 @@ class Upgrade:
         another program allocates, a card in use takes nothing new."""
         wait_for_pods(self.cluster, _NAMESPACE, *self._before)
         assert {name: self._seen(name) for name in self._before} == self._before
+        changes = self.driver.allocator() == ALLOCATOR_SCHEDULER  # they began with the controller
         for node in self.cluster.nodes:
+            if changes:
+                wait_until(partial(self._is_changing, node), PATIENCE, "the card in use tainted")
             self._start("more", node, Mode.SHARED, 4)
             wait_for_pods(self.cluster, _NAMESPACE, "more")
             shares = self._cards("more") == self._cards(f"slices-{node.number}")
-            assert shares != self._is_changing(node)
+            assert shares != changes
             self._join(node)
             self.cluster.kubectl("delete", "pod", "more", "joined", _SCOPE)
             self.cluster.kubectl("delete", "resourceclaim", "more", _SCOPE)
@@ -113,17 +117,14 @@ class Upgrade:
         self.driver.wait_for_rest()
 
     def _is_changing(self, node: Node) -> bool:
-        """Whether the card of the node's slices waits for its last claim. It does if and only if
-        kube-scheduler allocates now: the pods began with the controller."""
+        """Whether the card of the node's slices waits for its last claim."""
         [held] = self._cards(f"slices-{node.number}")
-        changing = any(
+        return any(
             taint["key"] == TAINT_CHANGING
             for device in self.driver.devices(node.name)
             if device["attributes"]["card"]["string"] == str(held)
             for taint in device.get("taints") or ()
         )
-        assert changing == (self.driver.allocator() == ALLOCATOR_SCHEDULER)
-        return changing
 
     def _join(self, node: Node) -> None:
         """One more pod uses a claim that is held. kube-scheduler from 1.36 on cannot reserve a
