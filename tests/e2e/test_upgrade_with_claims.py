@@ -95,8 +95,8 @@ class Upgrade:
     def check(self) -> None:
         """All pods run on with what they had, and on each node new ones get what is left: slices
         beside those that are held, a claim that is held already, and nothing else of its card. Once
-        another program allocates, a card in use takes nothing new: kube-scheduler takes a share
-        whose amount the old server dropped for all of its card."""
+        kube-scheduler allocates, a card in use takes nothing new: where the old server dropped the
+        amount of a share, kube-scheduler counts the whole card as taken."""
         wait_for_pods(self.cluster, _NAMESPACE, *self._before)
         assert {name: self._seen(name) for name in self._before} == self._before
         changes = self.driver.allocator() == ALLOCATOR_SCHEDULER  # they began with the controller

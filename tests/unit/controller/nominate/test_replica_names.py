@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any
-
 import pytest
 
 from controller.cache.pods import key_of
@@ -19,8 +15,6 @@ from tests.unit.controller.allocator.build import allocated
 from tests.unit.controller.nominate.test_group_nominator import Cluster, asking, taken
 from tests.unit.controller.test_pod_groups import OURS
 from tests.unit.controller.world import pod
-
-NO_CONSTRAINT: Mapping[str, Any] = MappingProxyType({})
 
 
 class Names(ReplicaNames):
@@ -143,22 +137,29 @@ def test_while_kube_scheduler_is_down_the_next_ones_are_named_after_some_seconds
     assert (world.named(*"pqr"), world.gated(*"pqr")) == (["a", "a", "a"], [])
 
 
-@pytest.mark.parametrize("how", ["taken", "claim gone"])
-def test_a_replica_that_gets_nothing_after_all_is_decided_anew(how: str) -> None:
+def held_on_a() -> Cluster:
+    """Pod `p` is named for node `a`, and the name of `q` is held."""
     world = Cluster({"a": 2, "b": 3}, {"a": "1", "b": "2"})
     replicas(world, *"pq")
     world.run_until_idle()
     assert world.named(*"pq") == ["a", ""]
-    if how == "claim gone":
-        world.remove(RESOURCE_CLAIMS, "c-q")
-        world.run_until_idle()
-        assert (world.named("q"), world.gated("q")) == ([""], ["q"])
-        world.put(RESOURCE_CLAIMS, asking("c-q"))
-        world.bind("p")
-        world.run_until_idle()
-        assert (world.named("q"), world.gated("q")) == (["a"], [])
-        return
+    return world
+
+
+def test_a_replica_whose_cards_are_taken_is_decided_anew() -> None:
+    world = held_on_a()
     taken(world, "a", 0)
     taken(world, "a", 1)
     world.run_until_idle()
     assert world.named(*"pq") == ["a", "b"]
+
+
+def test_a_replica_whose_claim_is_made_anew_is_decided_anew() -> None:
+    world = held_on_a()
+    world.remove(RESOURCE_CLAIMS, "c-q")
+    world.run_until_idle()
+    assert (world.named("q"), world.gated("q")) == ([""], ["q"])
+    world.put(RESOURCE_CLAIMS, asking("c-q"))
+    world.bind("p")
+    world.run_until_idle()
+    assert (world.named("q"), world.gated("q")) == (["a"], [])
