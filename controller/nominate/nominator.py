@@ -264,7 +264,9 @@ class Nominator:
             asked = self._reader.read(pod, claims)  # it has its name, whatever is not known yet
             if not asked.wanted:
                 return False  # kube-scheduler names the node of any pod whose devices it allocates
-            outcome = self._placer.place(replace(asked, volumes=[node_views.only_on(node)]))
+            there = replace(asked, volumes=[node_views.only_on(node)])
+            # Others of its workload may not count yet, so predictions of spread would be wrong.
+            outcome = self._placer.place(there, Candidates(with_unfit=True))
             # Another node is where one of its claims has been allocated meanwhile.
             if isinstance(outcome, Placed) and outcome.node == node:
                 self._count_as_named(pod, outcome)

@@ -98,12 +98,12 @@ def test_what_has_ended_is_not_written() -> None:
     assert names.written == ["p", "r", "s"]
 
 
-def replicas(world: Cluster, *names: str) -> None:
+def replicas(world: Cluster, *names: str, skew: int = 9) -> None:
     """Gated pods of one workload, spread over the racks."""
     for name in names:
         world.put(RESOURCE_CLAIMS, asking(f"c-{name}"))
         spec = spread("rack")
-        spec["topologySpreadConstraints"][0]["maxSkew"] = 9
+        spec["topologySpreadConstraints"][0]["maxSkew"] = skew
         made = pod(name, f"c-{name}", schedulingGates=[OURS], **spec)
         owner = {"kind": "ReplicaSet", "name": "r", "uid": "uid-r", "controller": True}
         made["metadata"] |= {"labels": {"app": "x"}, "ownerReferences": [owner]}
@@ -152,6 +152,21 @@ def test_a_replica_whose_cards_are_taken_is_decided_anew() -> None:
     taken(world, "a", 1)
     world.run_until_idle()
     assert world.named(*"pq") == ["a", "b"]
+
+
+def test_replicas_keep_their_order_while_those_of_several_nodes_get_other_devices() -> None:
+    """For a moment nothing is expected of any of them, and one rack seems to have too many."""
+    world = Cluster({"a": 8, "b": 8}, {"a": "1", "b": "2"})
+    replicas(world, *"pqrstuvw", skew=1)
+    world.run_until_idle()
+    taken(world, "a", 0)
+    taken(world, "b", 0)
+    world.run_until_idle()
+    for name, node, next_but_one in zip("pqrstu", "ababab", "rstuvw", strict=True):
+        assert world.named(name, next_but_one) == [node, ""]
+        world.bind(name)
+        world.run_until_idle()
+        assert world.named(next_but_one) == [node]
 
 
 def test_a_replica_whose_claim_is_made_anew_is_decided_anew() -> None:
