@@ -6,9 +6,10 @@ A claim is PUT with the resourceVersion that was read, so that of two writers on
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import count
 
 from controller.allocating.commands import FenceClaim, ReleaseAllocation, WriteAllocation
@@ -37,9 +38,19 @@ class ClaimWriter:
         self._others = others
         self._fenced_claims = count(1)
 
-    def execute(self, command: Command) -> Answer:
-        """Never raises: the answer has the error. After an unforeseen error nobody knows which
-        claims of an allocation were written: all of them are uncertain."""
+    def begin(self, command: Command) -> Callable[[], Answer]:
+        """Write the allocation of a pod whose gate keeps kube-scheduler away. The result lifts the
+        gate, or executes any other command. Neither raises: the answer has the error."""
+        match command:
+            case WriteAllocation() if command.lifts_gate and has_our_gate(command.pod):
+                return partial(self._lift_gate, command.pod, self._execute(command))
+            case WriteAllocation() | ReleaseAllocation() | FenceClaim():
+                return partial(self._execute, command)
+        return self._others.begin(command)
+
+    def _execute(self, command: WriteAllocation | ReleaseAllocation | FenceClaim) -> Answer:
+        """After an unforeseen error nobody knows which claims of an allocation were written: all
+        of them are uncertain."""
         try:
             match command:
                 case WriteAllocation():
@@ -51,7 +62,6 @@ class ClaimWriter:
         except Exception as error:  # noqa: BLE001 - the deciding thread sets the object aside
             is_uncertain = isinstance(command, WriteAllocation | FenceClaim)
             return Answer(error=error, uncertain=command.claims if is_uncertain else ())
-        return self._others.execute(command)
 
     def allocate(self, claims: Sequence[Object]) -> Answer:
         """Write the allocations of these claims of one pod, one after the other."""
@@ -116,13 +126,15 @@ class ClaimWriter:
             return Answer(error=error)
         if _version(live) != _version(pod):
             return Answer(pod=live if uid_of(live) == uid_of(pod) else None, pod_changed=True)
-        answer = self.allocate(command.claims)
-        if answer.error is not None or not (command.lifts_gate and has_our_gate(pod)):
-            return answer
+        return self.allocate(command.claims)
+
+    def _lift_gate(self, pod: Object, written: Answer) -> Answer:
+        if written.error is not None or written.pod_changed:
+            return written
         try:
-            return replace(answer, pod=self._others.lift_gate(pod))
-        except GcuError as error:
-            return replace(answer, error=error)
+            return replace(written, pod=self._others.lift_gate(pod))
+        except Exception as error:  # noqa: BLE001 - the deciding thread sets the object aside
+            return replace(written, error=error)
 
     def _fence_claim(self, claim: Object) -> Answer:
         try:

@@ -17,7 +17,8 @@ from dra_driver.model.claims.claim import Object
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Command:
     """A write for the pod, claim or template `key`, which is reconciled again after the answer.
-    Those of one `sequence` are executed one after the other, as they were dispatched."""
+    Those of one `sequence` are executed one after the other, as they were dispatched; what hands
+    nothing over to kube-scheduler may be executed before."""
 
     key: Key
     sequence: str = ""

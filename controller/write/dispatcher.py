@@ -11,7 +11,7 @@ import contextvars
 import threading
 from collections import Counter, deque
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from functools import partial
 from typing import Protocol
 
@@ -19,12 +19,15 @@ from controller.cache.keys import Key, uid_of
 from controller.write.commands import Answer, Command, WriteDone
 from dra_driver.model.claims.claim import Object
 
+_Task = Callable[[], object]
+
 
 class CommandExecutor(Protocol):
     """Safe for several threads."""
 
-    def execute(self, command: Command) -> Answer:
-        """Never raises: the answer has the error."""
+    def begin(self, command: Command) -> Callable[[], Answer]:
+        """Execute what needs no turn among the commands of a sequence, if there is anything. The
+        result executes the rest. Neither raises: the answer has the error."""
 
 
 class WriteDispatcher:
@@ -49,7 +52,7 @@ class WriteDispatcher:
         self._keys: Counter[Key] = Counter()  # of the commands in flight
         self._uids: set[str] = set()  # of their objects
         self._uncertain: dict[str, Object] = {}  # claims by UID
-        self._behind: dict[str, deque[Callable[[], object]]] = {}  # by sequence, behind one
+        self._behind: dict[str, deque[_Task]] = {}  # by sequence, behind one
 
     def has_room(self) -> bool:
         """Whether one more command may be dispatched. What waits for room is decided later, on
@@ -78,13 +81,16 @@ class WriteDispatcher:
         assert uids.isdisjoint(self._uids)
         self._uids |= uids
         self._keys[command.key] += 1
-        execute = partial(contextvars.copy_context().run, self._execute, command)
-        if command.sequence in self._behind:
-            self._behind[command.sequence].append(execute)
+        in_context = contextvars.copy_context().run
+        if command.sequence not in self._behind:
+            if command.sequence:
+                self._behind[command.sequence] = deque()
+            self._pool.submit(in_context, self._execute, command)
             return
-        if command.sequence:
-            self._behind[command.sequence] = deque()
-        self._pool.submit(execute)
+        # A pool starts what was submitted first, so nothing waits long for what has begun.
+        begun = self._pool.submit(in_context, self._writer.begin, command)
+        finish = partial(contextvars.copy_context().run, self._finish, command, begun)
+        self._behind[command.sequence].append(finish)
 
     def finish(self, done: WriteDone) -> None:
         """The deciding thread has taken the answer: the command's objects are free again, claims
@@ -114,7 +120,10 @@ class WriteDispatcher:
             self._behind.pop(sequence, None)
 
     def _execute(self, command: Command) -> None:
-        self._on_done(WriteDone(command, self._writer.execute(command)))
+        self._on_done(WriteDone(command, self._writer.begin(command)()))
+
+    def _finish(self, command: Command, begun: Future[Callable[[], Answer]]) -> None:
+        self._on_done(WriteDone(command, begun.result()()))
 
 
 def _uids(command: Command) -> set[str]:

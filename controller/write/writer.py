@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from controller.cache.keys import uid_of
@@ -19,7 +20,6 @@ from controller.write.commands import (
     NameNode,
     ReadVolumes,
 )
-from controller.write.node_hint import NodeHint
 from controller.write.volumes import PodVolumes, read_volumes
 from dra_driver.kube.api import NOTHING, ObjectApi, PatchType, ServerVersion
 from dra_driver.kube.errors import (
@@ -38,6 +38,16 @@ from dra_driver.model.claims.claim import ClaimRef, Object
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """kube-scheduler was told of a node. `spec` is what the hint has for the pod's spec, and is
+    written with the gate. The server has `refused` the hint, or the pod is gone."""
+
+    spec: Object = field(default_factory=dict)
+    refused: KubeError | None = None
+    is_gone: bool = False
+
+
 class Writer:
     """Safe for several threads. Every write raises NotLeader when `fence` is closed.
     `server_version` asks the API server."""
@@ -48,18 +58,22 @@ class Writer:
         self._api = fenced(api, fence)
         self._server_version = server_version
 
-    def execute(self, command: Command) -> Answer:
-        """Never raises: the answer has the error."""
-        try:
-            return self._execute(command)
-        except Exception as error:  # noqa: BLE001 - the deciding thread sets the object aside
-            return Answer(error=error)
+    def begin(self, command: Command) -> Callable[[], Answer]:
+        """Propose the node of a gate that is to be lifted. The result executes the rest. Neither
+        raises: the answer has the error."""
+        execute: Callable[[], Answer] = partial(self._execute, command)
+        if isinstance(command, LiftGate) and command.node:
+            try:
+                execute = partial(self._lift, command, self._tell(command))
+            except Exception as error:  # noqa: BLE001 - the deciding thread sets the object aside
+                execute = partial(Answer, error=error)
+        return partial(_answer, execute)
 
     def _execute(self, command: Command) -> Answer:
         answer = Answer()
         match command:
             case LiftGate():
-                answer = self._tell_and_lift(command)
+                answer = self._lift(command, _Told())
             case NameNode():
                 answer = self._name_node(command)
             case ClearNomination():
@@ -79,21 +93,10 @@ class Writer:
             return replace(found, are_unbound=False)
         return found
 
-    def _tell_and_lift(self, command: LiftGate) -> Answer:
-        """A server that refuses the hint keeps no pod waiting: the gate is lifted without it."""
-        pod, node = command.pod, command.node
-        spec: Object = {}
-        refused: KubeError | None = None
-        if node:
-            try:
-                spec = self._tell(pod, node, command.hint)
-            except NotFound:
-                return Answer()
-            except (Conflict, Forbidden, Invalid) as error:
-                if not self._is_there(pod):
-                    return Answer()
-                refused = error
-        return Answer(pod=self.lift_gate(pod, spec), hint_refused=refused)
+    def _lift(self, command: LiftGate, told: _Told) -> Answer:
+        if told.is_gone:
+            return Answer()
+        return Answer(pod=self.lift_gate(command.pod, told.spec), hint_refused=told.refused)
 
     def _name_node(self, command: NameNode) -> Answer:
         """The pod is None in the answer if it is gone."""
@@ -105,12 +108,18 @@ class Writer:
         except (Conflict, Forbidden, Invalid) as error:
             return Answer(pod=pod, hint_refused=error) if self._is_there(pod) else Answer()
 
-    def _tell(self, pod: Object, node: str, hint: NodeHint) -> Object:
-        """Write what the hint has for the pod's status. Returns what it has for the spec."""
-        if status := hint.status(node):
-            self._patch_status(pod, status)
-            return {}
-        return hint.spec(self._read(pod, PODS), node)
+    def _tell(self, command: LiftGate) -> _Told:
+        """A server that refuses the hint keeps no pod waiting: the gate is lifted without it."""
+        pod, node, hint = command.pod, command.node, command.hint
+        try:
+            if status := hint.status(node):
+                self._patch_status(pod, status)
+                return _Told()
+            return _Told(spec=hint.spec(self._read(pod, PODS), node))
+        except NotFound:
+            return _Told(is_gone=True)
+        except (Conflict, Forbidden, Invalid) as error:
+            return _Told(refused=error, is_gone=not self._is_there(pod))
 
     def _patch_status(self, pod: Object, status: Object) -> Object:
         """Returns the pod with the name of its node, or without one."""
@@ -193,3 +202,10 @@ class Writer:
             logger.info("the claim template has changed: %s", error)
         else:
             logger.info("deleted claim template %s", ClaimRef.of(template))
+
+
+def _answer(execute: Callable[[], Answer]) -> Answer:
+    try:
+        return execute()
+    except Exception as error:  # noqa: BLE001 - the deciding thread sets the object aside
+        return Answer(error=error)

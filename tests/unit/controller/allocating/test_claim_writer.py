@@ -12,7 +12,7 @@ from controller.allocating.commands import FenceClaim, ReleaseAllocation, WriteA
 from controller.cache import pods
 from controller.cache.keys import Key
 from controller.leaderelection.fence import Fence, NotLeader
-from controller.write.commands import Answer, LiftGate
+from controller.write.commands import Answer, Command, LiftGate
 from controller.write.writer import Writer
 from dra_driver.kube.errors import Conflict, Forbidden, KubeError, NotFound, Unavailable
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, Resource
@@ -56,7 +56,7 @@ class Leader:
             each | {"status": allocated(each["metadata"]["name"], "a", "card")["status"]}
             for each in self.claims
         )
-        return self.writer.execute(
+        return self.execute(
             WriteAllocation(
                 key=pods.key_of(self.pod),
                 pod=self.pod,
@@ -66,12 +66,15 @@ class Leader:
             )
         )
 
+    def execute(self, command: Command) -> Answer:
+        return self.writer.begin(command)()
+
     def release(self) -> Answer:
         key = Key.of_claim(self.claims[0])
-        return self.writer.execute(ReleaseAllocation(key=key, claims=self.claims, why="tried"))
+        return self.execute(ReleaseAllocation(key=key, claims=self.claims, why="tried"))
 
     def fence_claim(self) -> Answer:
-        return self.writer.execute(FenceClaim(key=Key.of_claim(self.claims[0]), claims=self.claims))
+        return self.execute(FenceClaim(key=Key.of_claim(self.claims[0]), claims=self.claims))
 
 
 def changed(obj: Object, **metadata: object) -> Object:
@@ -421,6 +424,6 @@ def test_nothing_is_released_without_the_lease() -> None:
 
 def test_other_commands_are_executed_by_the_other_writer() -> None:
     leader = Leader()
-    answer = leader.writer.execute(LiftGate(key=pods.key_of(leader.pod), pod=leader.pod))
+    answer = leader.execute(LiftGate(key=pods.key_of(leader.pod), pod=leader.pod))
     assert answer == Answer(pod=leader.api.live[PODS, "p"])
     assert leader.api.writes == ["p patch"]

@@ -6,6 +6,7 @@ import pytest
 
 from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object
+from dra_driver.model.names import SCHEDULING_GATE
 from tests.unit.controller.allocator.build import claim
 from tests.unit.controller.world import World, node, pod
 
@@ -31,6 +32,21 @@ def apart(over: str) -> Object:
     return {"affinity": {"podAntiAffinity": required}}
 
 
+def replicas(world: World, spec: Object) -> None:
+    """Two pods of one workload, `one` and `two`, each with a claim of its name."""
+    for name in ("a", "b"):
+        found = node(name)
+        found["metadata"]["labels"] = {"zone": name}
+        world.put(NODES, found)
+    for name in ("one", "two"):
+        world.put(RESOURCE_CLAIMS, claim(name))
+        made = pod(name, name, **spec)
+        made["metadata"]["labels"] = {"app": "x"}
+        owner = {"kind": "ReplicaSet", "name": "r", "uid": "uid-r", "controller": True}
+        made["metadata"]["ownerReferences"] = [owner]
+        world.put(PODS, made)
+
+
 @pytest.mark.parametrize(
     ("spec", "at_once"),
     [
@@ -42,20 +58,23 @@ def apart(over: str) -> Object:
 )
 def test_one_allocation_after_the_other(spec: Object, at_once: int) -> None:
     world = World()
-    for name in ("a", "b"):
-        found = node(name)
-        found["metadata"]["labels"] = {"zone": name}
-        world.put(NODES, found)
     world.pool.is_paused = True
-    for name in ("one", "two"):
-        world.put(RESOURCE_CLAIMS, claim(name))
-        made = pod(name, name, **spec)
-        made["metadata"]["labels"] = {"app": "x"}
-        owner = {"kind": "ReplicaSet", "name": "r", "uid": "uid-r", "controller": True}
-        made["metadata"]["ownerReferences"] = [owner]
-        world.put(PODS, made)
+    replicas(world, spec)
     world.run_until_idle()
-    assert len(world.pool.submitted) == at_once
     world.pool.resume()
+    assert [world.node_of("one"), world.node_of("two")].count(None) == 2 - at_once
     world.run_until_idle()
     assert None not in {world.node_of("one"), world.node_of("two")}
+
+
+def test_with_gates_these_are_lifted_one_after_the_other() -> None:
+    world = World()
+    world.pool.is_paused = True
+    replicas(world, spread("zone") | {"schedulingGates": [{"name": SCHEDULING_GATE}]})
+    world.run_until_idle()
+    world.pool.resume()
+    assert None not in {world.node_of("one"), world.node_of("two")}
+    gates = [world.api.live[PODS, name]["spec"]["schedulingGates"] for name in ("one", "two")]
+    assert [len(each) for each in gates] == [0, 1]
+    world.run_until_idle()
+    assert not world.api.live[PODS, "two"]["spec"]["schedulingGates"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import cast
 
@@ -58,14 +59,19 @@ def test_not_more_than_the_limit() -> None:
 
 
 def test_commands_of_one_sequence_are_executed_in_their_order() -> None:
-    executed, done = list[str](), list[WriteDone]()
+    begun, executed, done = list[str](), list[str](), list[WriteDone]()
     pool = ManualExecutor()
     pool.is_paused = True
 
     class Noting:
-        def execute(self, command: Command) -> Answer:
-            executed.append(command.key.name)
-            return Answer()
+        def begin(self, command: Command) -> Callable[[], Answer]:
+            begun.append(command.key.name)
+
+            def execute() -> Answer:
+                executed.append(command.key.name)
+                return Answer()
+
+            return execute
 
     dispatcher = WriteDispatcher(pool, Noting(), done.append, limit=2)
     for name, sequence in (("a1", "a"), ("a2", "a"), ("a3", "a"), ("other", "")):
@@ -83,6 +89,7 @@ def test_commands_of_one_sequence_are_executed_in_their_order() -> None:
             dispatcher.finish(each)
         done.clear()
     assert seen == [["a1", "other"], ["a2"], ["a3"]]
+    assert begun == ["a1", "a2", "a3", "other"]  # what needs no turn waits for none
     assert dispatcher.has_room()
     assert not dispatcher.in_flight(pod("a3"))
 

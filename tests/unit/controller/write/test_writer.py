@@ -22,7 +22,7 @@ def executed(api: FakeApi, command: LiftGate) -> Answer:
     fence = Fence(lambda: 0.0)
     fence.open_until(1.0, "1")
     fence.accept()
-    return Writer(api, fence, api.server_version).execute(command)
+    return Writer(api, fence, api.server_version).begin(command)()
 
 
 def stored(api: FakeApi) -> Object:
