@@ -114,7 +114,9 @@ class Observer:
                 continue
             # It may end at any time.
             with suppress(FileNotFoundError, ProcessLookupError, PermissionError):
-                yield _container(task, labels["io.kubernetes.pod.uid"], name, Path("/proc", pid))
+                found = _container(task, labels["io.kubernetes.pod.uid"], name, Path("/proc", pid))
+                if found is not None:
+                    yield found
 
     def ledger(self, node: Node) -> Ledger | None:
         """The holdings of the node's journal; None while the agent writes to it."""
@@ -137,9 +139,13 @@ class Observer:
             yield (pool, PciAddress.parse(card.bdf)), Card(card.minor, divided, sizes)
 
 
-def _container(task: str, pod: str, name: str, process: Path) -> Container:
+def _container(task: str, pod: str, name: str, process: Path) -> Container | None:
+    """None while the process is still runc, which has the variables of no container, in a root that
+    has its device nodes already. containerd gives each container its HOSTNAME."""
     words = (process / "environ").read_bytes().decode(errors="replace").split("\0")
     variables = dict(word.partition("=")[::2] for word in words)
+    if "HOSTNAME" not in variables:
+        return None
     visible = variables.get(ENV_VISIBLE_DEVICES, "")
     names = (path.name for path in (process / "root/dev").iterdir())
     matches = map(_CARD_NODE.fullmatch, names)

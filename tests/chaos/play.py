@@ -208,10 +208,14 @@ class Play:
 
     def _changed(self, before: Mapping[tuple[str, str], set[str]]) -> Iterator[str]:
         with suppress(WaitTimeout):
-            wait_until(lambda: self._taints() == before, PATIENCE, "the first devices")
+            wait_until(lambda: not list(self._differ(before)), PATIENCE, "the first devices")
+        yield from self._differ(before)
+
+    def _differ(self, before: Mapping[tuple[str, str], set[str]]) -> Iterator[str]:
+        """A device may be published only after `before`, as another program allocates now."""
         after = self._taints()
         for device in sorted(before.keys() | after.keys()):
-            if before.get(device) != after.get(device):
+            if before.get(device, set()) != after.get(device):
                 yield f"device {device}: taints {before.get(device)}, now {after.get(device)}"
 
 
