@@ -28,11 +28,11 @@ from dra_driver.model.names import (
 from dra_driver.selector.allowance import AllowanceSpent
 from dra_driver.selector.selector import Selectors
 
-_TAINTED: Final = {
+TAINT_WORDS: Final = {
     TAINT_UNHEALTHY: "unhealthy",
     TAINT_HELD: "still held by a deleted claim",
 }
-_MODES: Final = {"whole": "held as a whole", "shared": "in shared mode", "drs": "in DRS mode"}
+MODE_WORDS: Final = {"whole": "held as a whole", "shared": "in shared mode", "drs": "in DRS mode"}
 
 
 class CardWords(NamedTuple):
@@ -314,7 +314,7 @@ def _by_count(item: tuple[str, int]) -> tuple[int, str]:
 def _noun(types: Counter[str]) -> str:
     """A request that is served by one type of device sees one device of each card."""
     kinds = {kind for kind, count in types.items() if count}
-    return "card" if len(kinds) == 1 and kinds <= _MODES.keys() else "device"
+    return "card" if len(kinds) == 1 and kinds <= MODE_WORDS.keys() else "device"
 
 
 def _plural(count: int, noun: str) -> str:
@@ -340,14 +340,14 @@ def _word(
     result: Feasibility, device_request: DeviceRequest, card: CardSignature, index: int
 ) -> str:
     if result is Feasibility.EXCLUDED:
-        return _MODES.get(card.holder(index), "whose card is held")
+        return MODE_WORDS.get(card.holder(index), "whose card is held")
     if result not in {Feasibility.FULL, Feasibility.TAINTED}:
         return str(result)
     capacity_fit, use = device_request.capacity_fit(card.kinds[index]), card.uses[index]
     assert capacity_fit is not None  # or it would be too small
     if result is Feasibility.TAINTED:
         keys = {taint.key for taint in capacity_fit.taints}
-        if known := [word for key, word in _TAINTED.items() if key in keys]:
+        if known := [word for key, word in TAINT_WORDS.items() if key in keys]:
             return known[0]
         first = capacity_fit.taints[0]
         return f"tainted {first.key}" + (f" by DeviceTaintRule {first.rule}" if first.rule else "")

@@ -124,6 +124,14 @@ def test_the_notes_say_what_was_chosen_and_why(helm: Helm, values: Values, said:
     assert said in helm.notes(values)
 
 
+@pytest.mark.parametrize(("values", "shown"), [({}, True), (NEW, False)], ids=["unknown", "known"])
+def test_the_notes_show_how_to_name_the_version(helm: Helm, values: Values, shown: bool) -> None:
+    """First what lists the refusals, then the upgrade."""
+    _, doctor, rest = helm.notes(values).partition("kubectl gcu doctor --allocator scheduler\n")
+    assert doctor
+    assert ("--reuse-values --set schedulerVersion=VERSION\n" in rest) is shown
+
+
 def test_the_notes_say_nothing_of_a_choice_that_helm_did_not_make(helm: Helm) -> None:
     notes = helm.notes(NEW | {"allocator": "scheduler"})
     assert "allocator is" not in notes
