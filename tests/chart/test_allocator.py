@@ -45,6 +45,12 @@ CHOICES: Final[dict[str, tuple[Values, str, str]]] = {
     "unknown beside 1.37.0": ({}, "1.37.0", ALLOCATOR_CONTROLLER),
     "unknown beside 1.37.1": ({}, "1.37.1", ALLOCATOR_CONTROLLER),
     "unknown beside 1.38": ({}, "1.38.0", ALLOCATOR_SCHEDULER),
+    "unknown beside a beta of 1.38": ({}, "1.38.0-beta.0", ALLOCATOR_SCHEDULER),
+    "named, and a beta": (
+        {"schedulerVersion": "v1.38.0-beta.0"},
+        "1.38.0-beta.0",
+        ALLOCATOR_SCHEDULER,
+    ),
     "unknown beside 1.38, with roles of one's own": (
         {"rbac": {"create": False}},
         "1.38.0",

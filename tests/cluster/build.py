@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import queue
 import shutil
@@ -9,12 +10,14 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO
 
 from tests.cluster.cache import build_once, cache_root
 from tests.cluster.errors import BuildError
+from tests.cluster.stand_ins import StandIn
 from tests.cluster.versions import Program, programs
 
 Report = Callable[[str], None]
@@ -70,21 +73,56 @@ def _compile(program: Program, folder: Path, report: Report) -> None:
     source, compiled, binaries = folder / "src", folder / "compiled", folder / "bin"
     for each in (source, compiled, binaries):
         each.mkdir()
-    for file in program.sources():
-        shutil.copy(file, source / file.name)
+    for place, file in program.sources().items():
+        (source / place).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, source / place)
+    if program.toolchain:
+        _fetch_toolchain(program, report)
+    for stand_in in program.stand_ins:
+        stand_in.write(_module(program, stand_in), source / stand_in.folder)
     command = ["go", "build", "-v", "-trimpath", "-ldflags", program.linker_flags]
     command += ["-o", f"{binaries}/", *program.packages]
     # Nothing else uses these packages: three gigabytes for each version of Kubernetes.
-    _run_go(command, source, {"GOCACHE": str(compiled)}, report)
+    _run_go(command, source, {"GOCACHE": str(compiled), **_toolchain(program)}, report)
     for alias in program.aliases:
         (binaries / alias).symlink_to(program.name)
     shutil.rmtree(source)
     shutil.rmtree(compiled)
 
 
+def _toolchain(program: Program) -> dict[str, str]:
+    """What makes `go` the version that the program needs, if it needs a particular one."""
+    return {"GOTOOLCHAIN": program.toolchain} if program.toolchain else {}
+
+
+def _fetch_toolchain(program: Program, report: Report) -> None:
+    """Have `go` fetch it as a module, which it checks by the public checksum database."""
+    report(f"{program.toolchain}, unless it is there")
+    try:
+        _run_go(["go", "version"], Path.cwd(), _toolchain(program), silent)
+    except BuildError as refused:
+        raise BuildError(
+            f"{program.name} {program.version} is built by {program.toolchain}, which go cannot "
+            f"fetch; install that version of Go, and put it first on PATH\n{refused}"
+        ) from refused
+
+
+def _module(program: Program, stand_in: StandIn) -> Path:
+    """The files of the module from which it is made, in the module cache of `go`."""
+    pinned = program.module_file(stand_in.pinned_by)
+    with TemporaryDirectory() as folder:
+        for file in (pinned, pinned.with_name("go.sum")):
+            shutil.copy(file, folder)
+        command = ["go", "mod", "download", "-json", stand_in.source]
+        lines = _run_go(command, Path(folder), {}, silent)
+    described = json.loads("\n".join(line for line in lines if not line.startswith("go: ")))
+    return Path(described["Dir"])
+
+
 def _run_go(
     command: list[str], directory: Path, variables: Mapping[str, str], report: Report
-) -> None:
+) -> Sequence[str]:
+    """Gives the last lines of what it printed. Raises BuildError with them."""
     # Without cgo the binaries need nothing of the machine, and no C compiler is needed.
     environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off", **variables}
     try:
@@ -106,6 +144,7 @@ def _run_go(
         tail = _follow(process.stdout, report)
     if process.returncode:
         raise BuildError(f"{' '.join(command)} failed:\n" + "\n".join(tail))
+    return tail
 
 
 def _follow(output: IO[str], report: Report) -> deque[str]:

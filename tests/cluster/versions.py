@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.cluster.errors import ClusterError
+from tests.cluster.stand_ins import APIEXTENSIONS_API, StandIn
 
 SOURCES = Path(__file__).parent / "programs"
 
 DEFAULT_KUBERNETES = "1.37.2"
 WITHOUT_TAINTS = "1.34"  # the first minor version that serves resource.k8s.io/v1
 WITHOUT_DRA = "1.34-without-dra"
+WITH_GROUPS = (1, 37)  # the first minor version with PodGroups of scheduling.k8s.io/v1beta1
 
 CHOICE = "GCU_DRA_KUBERNETES"
 """The environment variable for the version of those fixtures that name none; the Makefile sets it
@@ -53,7 +55,8 @@ class Release:
     version, by ``--emulated-version``; `flags` are for its components, by their names. `kubelet`
     are fields that its KubeletConfiguration needs and others' do not know; `proxy` are flags that
     its kube-proxy needs. `dra` is whether it serves resource.k8s.io, and `drops_taints` whether its
-    API server then drops taints and tolerations of devices.
+    API server then drops taints and tolerations of devices. `toolchain` is the Go that it needs, if
+    the machine's may be older, and `stand_ins` are for its modules that cannot be had.
     """
 
     version: str
@@ -63,11 +66,18 @@ class Release:
     proxy: tuple[str, ...] = ()
     dra: bool = True
     drops_taints: bool = False
+    toolchain: str = ""
+    stand_ins: tuple[StandIn, ...] = ()
 
     @property
     def minor(self) -> str:
         """The minor version that users of its API meet, such as ``1.34``."""
-        return self.emulates or self.version.rpartition(".")[0]
+        return self.emulates or ".".join(self.version.split(".")[:2])
+
+    @property
+    def is_final(self) -> bool:
+        """Whether it is none of the versions that come before a minor one."""
+        return "-" not in self.version
 
     @property
     def chart_values(self) -> Mapping[str, str]:
@@ -112,11 +122,19 @@ RELEASES: Mapping[str, Release] = {
     "1.34.4": Release("1.34.4", drops_taints=True),
     "1.35.4": Release("1.35.4", kubelet=_CGROUP_V1, drops_taints=True),
     "1.36.3": Release("1.36.3", kubelet=_CGROUP_V1),
+    "1.38.0-beta.0": Release(
+        "1.38.0-beta.0", kubelet=_CGROUP_V1, toolchain="go1.27.3", stand_ins=(APIEXTENSIONS_API,)
+    ),
 }
 """By the name that K8S= takes. One without a patch number is played by the newest version."""
 
-REAL: Sequence[str] = tuple(sorted({each.version for each in RELEASES.values()}))
+REAL: Sequence[str] = tuple(sorted({each.version for each in RELEASES.values() if each.is_final}))
 """The versions that are played by none but themselves, oldest first."""
+
+PRE_RELEASES: Sequence[str] = tuple(
+    sorted({each.version for each in RELEASES.values() if not each.is_final})
+)
+"""What is built and tested only where somebody asks for it by K8S=."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,19 +149,34 @@ class Program:
     """Names to link to the single binary of the build, which looks at the name it is called by."""
     home: Path | None = None
     """Where the folder `name` lies; SOURCES unless the cluster itself does not need it."""
+    toolchain: str = ""
+    """The version of Go, such as ``go1.27.3``; that of the machine if there is none."""
+    stand_ins: tuple[StandIn, ...] = ()
 
-    def sources(self) -> tuple[Path, ...]:
-        """The files of the build, to be laid into one folder: go.mod, go.sum and any main.go."""
-        folder = (self.home or SOURCES) / self.name
-        return (*sorted(folder.glob("*.go")), *sorted((folder / self.version).iterdir()))
+    def sources(self) -> Mapping[str, Path]:
+        """The files of the build by their places in the folder where it is made: go.mod, go.sum,
+        any main.go, and what stands in for modules."""
+        shared = (self.home or SOURCES) / self.name
+        own = shared / self.version
+        files = sorted(file for file in own.rglob("*") if file.is_file())
+        return {
+            **{file.name: file for file in sorted(shared.glob("*.go"))},
+            **{file.relative_to(own).as_posix(): file for file in files},
+        }
+
+    def module_file(self, version: str) -> Path:
+        """The go.mod of another version of it."""
+        return (self.home or SOURCES) / self.name / version / "go.mod"
 
     def key(self) -> str:
         """`name-version-hash`; the hash covers all that decides what is built."""
         digest = hashlib.sha256()
         for part in (*self.packages, self.linker_flags, *self.aliases):
             digest.update(part.encode() + b"\0")
-        for source in self.sources():
-            digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+        for name, source in self.sources().items():
+            digest.update(name.encode() + b"\0" + source.read_bytes() + b"\0")
+        if self.toolchain or self.stand_ins:
+            digest.update(repr((self.toolchain, self.stand_ins)).encode())
         return f"{self.name}-{self.version}-{digest.hexdigest()[:12]}"
 
 
@@ -187,6 +220,14 @@ def chosen_without_taints() -> str:
     return version if release(version).drops_taints else WITHOUT_TAINTS
 
 
+def chosen_with_groups() -> str:
+    """The chosen version if it has groups of pods, else the newest one. Raises ClusterError for
+    one that has no go.mod here."""
+    version = chosen_kubernetes()
+    major, minor = map(int, release(version).minor.split("."))
+    return version if (major, minor) >= WITH_GROUPS else DEFAULT_KUBERNETES
+
+
 def chosen_without_dra() -> str:
     """The chosen version if it has no DRA, else the newest one, which plays one that has none.
     Raises ClusterError for one that has no go.mod here."""
@@ -200,7 +241,7 @@ def programs(kubernetes: str = DEFAULT_KUBERNETES) -> tuple[Program, ...]:
     Raises ClusterError for a version that has no go.mod here.
     """
     return (
-        _kubernetes(release(kubernetes).version),
+        _kubernetes(release(kubernetes)),
         Program(
             name="containerd",
             version=_CONTAINERD_VERSION,
@@ -218,20 +259,22 @@ def programs(kubernetes: str = DEFAULT_KUBERNETES) -> tuple[Program, ...]:
     )
 
 
-def _kubernetes(version: str) -> Program:
+def _kubernetes(wanted: Release) -> Program:
     return Program(
         name="kubernetes",
-        version=version,
+        version=wanted.version,
         packages=(".",),
-        linker_flags=_flags(version),
+        linker_flags=_flags(wanted.version),
         aliases=COMPONENTS,
+        toolchain=wanted.toolchain,
+        stand_ins=wanted.stand_ins,
     )
 
 
 def _flags(version: str) -> str:
     """For the linker: kubectl and the components refuse to work with, or misjudge, a peer without a
     version."""
-    major, minor, _ = version.split(".")
+    major, minor = version.split(".")[:2]
     values = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor}
     flags = [
         f"-X {package}.{name}={value}"

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.names import CLASS_WHOLE, TAINT_ALLOCATED_BY
+from dra_driver.model.names import ALLOCATOR_CONTROLLER, CLASS_WHOLE, TAINT_ALLOCATED_BY
 from tests.chart.helm import CHART, RELEASE
 from tests.cluster.cluster import Cluster
 from tests.cluster.errors import CommandError
@@ -25,7 +25,13 @@ from tests.control_plane.one_kind_cases import TWO
 # Its pods find no node: the tests run the programs themselves, with the pods' rights.
 NOWHERE = {"nodeSelector": {"runs": "nowhere"}}
 # Limits become claims also while no controller runs; test_limits_decision.py has the default.
-_VALUES = {"agent": NOWHERE, "controller": NOWHERE, "legacyResources": {"enabled": True}}
+# A test where kube-scheduler allocates says so: the chart's own choice differs with the version.
+_VALUES = {
+    "agent": NOWHERE,
+    "controller": NOWHERE,
+    "legacyResources": {"enabled": True},
+    "allocator": ALLOCATOR_CONTROLLER,
+}
 
 
 class Driver:

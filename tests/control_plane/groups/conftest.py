@@ -14,6 +14,7 @@ import pytest
 from tests.cluster.cluster import Cluster
 from tests.cluster.settings import Settings
 from tests.cluster.state import own_process
+from tests.cluster.versions import chosen_with_groups
 from tests.control_plane.conftest import Scene
 from tests.control_plane.folder_fixtures import api, chart_values, controller_kubeconfig, driver
 from tests.control_plane.pod_groups import GATES, SERVED, PodGroups
@@ -27,6 +28,7 @@ URGENT: Final = "urgent"
 def control_plane(cluster_report: Callable[[str], None]) -> Iterator[Cluster]:
     settings = Settings(
         f"groups-{os.getpid()}",
+        kubernetes=chosen_with_groups(),
         keep_nodes_ready=True,
         feature_gates=GATES,
         extra_flags={"kube-apiserver": (SERVED,)},

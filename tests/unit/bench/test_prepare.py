@@ -24,7 +24,7 @@ print(json.dumps({"prepare": [1.0], "unprepare": [], "seconds": len(sys.argv)}))
 
 
 def test_the_helper_is_of_the_release_that_the_cluster_runs() -> None:
-    sources = {path.name: path for path in PROGRAM.sources()}
+    sources = PROGRAM.sources()
     assert {"go.mod", "go.sum", "main.go", "plugin.go"} <= sources.keys()
     release = DEFAULT_KUBERNETES.split(".", 1)[1]
     assert PROGRAM.version == f"0.{release}"

@@ -21,6 +21,7 @@ from tests.cluster.versions import (
     WITHOUT_TAINTS,
     chosen_kubernetes,
     chosen_with_dra,
+    chosen_with_groups,
     programs,
 )
 
@@ -96,6 +97,21 @@ def test_tests_of_dra_refuse_a_version_without_it(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv(CHOICE, OLDEST)
     with pytest.raises(ClusterError, match=rf"{OLDEST} has no DRA, which this test needs"):
         chosen_with_dra()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "found"),
+    [
+        ("1.36.3", DEFAULT_KUBERNETES),
+        ("1.38.0-beta.0", "1.38.0-beta.0"),
+        (OLDEST, DEFAULT_KUBERNETES),
+    ],
+)
+def test_tests_of_groups_run_on_a_version_that_has_them(
+    monkeypatch: pytest.MonkeyPatch, chosen: str, found: str
+) -> None:
+    monkeypatch.setenv(CHOICE, chosen)
+    assert chosen_with_groups() == found
 
 
 def test_a_cluster_of_another_version_is_not_used_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
