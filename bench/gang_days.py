@@ -44,8 +44,8 @@ def busiest(pods: Iterable[Job]) -> int:
 
 
 def units_of(pods: Sequence[Job], day: int, *, times: int, longer: int) -> list[Unit]:
-    """In the order in which they come, in seconds of the day; at 0 those that run already. Pods
-    that no node has room for are left out."""
+    """In the order in which they come, in seconds of the day; at 0 those that run already, the
+    largest first. Pods that no node has room for are left out."""
     fitting = [pod for pod in pods if pod.cards <= CARDS]
     begin, end = day * DAY, (day + 1) * DAY
     running = [Unit(pod, 1, 0, pod.end - begin) for pod in fitting if pod.start < begin < pod.end]
@@ -58,6 +58,7 @@ def units_of(pods: Sequence[Job], day: int, *, times: int, longer: int) -> list[
         for alike in by_ask.values()
         for chain in _chains(alike)
     ]
+    running.sort(key=lambda unit: -unit.job.cards)
     return [*running, *sorted(come, key=lambda unit: unit.start)]
 
 
