@@ -1,8 +1,8 @@
 """A day of the openb trace with gangs: kube-scheduler alone, and with the nodes that are named.
 
-Simulated time, one process, no server. The same pods come in each row; gangs.py measures a real
-control plane. How gangs come out of the trace: bench/gang_days.py. How kube-scheduler is played,
-and the project's own controller beside it: bench/played_scheduler.py, bench/named_gangs.py.
+Simulated time, one process, no server. The same pods come in each row. How gangs come out of the
+trace: bench/gang_days.py. How kube-scheduler is played, and the project's own controller beside it:
+bench/played_scheduler.py, bench/named_gangs.py.
 
 *alone*: a gang that finds no place holds nothing. Each card that comes free wakes all that waits;
 it is tried in the order in which it came, so what is smaller overtakes (1.37.2). kube-scheduler
@@ -169,7 +169,9 @@ class Day:
             for number in tried:
                 unit, names = self._waiting[number], self._beside.names(number)
                 asked = Unit(unit.job, unit.size, 0, 0)
-                running = [] if asked in refused and not any(names) else self._attempt(unit, names)
+                is_hopeless = asked in refused and not any(names)
+                members = [unit.job] * unit.size
+                running = [] if is_hopeless else self._scheduler.attempt(members, names)
                 if not running:
                     refused.add(asked)
                     self._beside.refused(number)
@@ -183,9 +185,6 @@ class Day:
             yield self._beside.woken([*self._waiting])
         while tried := self._beside.opened([*self._waiting]):
             yield tried
-
-    def _attempt(self, unit: Unit, names: Sequence[str]) -> list[int]:
-        return self._scheduler.attempt([unit.job] * unit.size, names)
 
     def _bound(self, number: int, unit: Unit, running: list[int]) -> None:
         heapq.heappush(self._ends, (self._now + unit.seconds, number, running))
@@ -223,8 +222,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--nodes", type=int, default=24)
-    parser.add_argument("--racks", type=int, default=6)
+    parser.add_argument("--nodes", type=int, default=16)
+    parser.add_argument("--racks", type=int, default=4)
     parser.add_argument("--times", type=int, default=4, help="members for each pod of the trace")
     parser.add_argument("--longer", type=int, default=8, help="pods run so many times as long")
     parser.add_argument("--seeds", type=int, default=1)
