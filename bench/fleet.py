@@ -98,7 +98,8 @@ def for_scheduler(made: Object) -> list[Object]:
     pool = made["spec"]["pool"] | {"resourceSliceCount": 2}
     return [
         {
-            "metadata": made["metadata"] | {"name": f"{made['metadata']['name']}-{part}"},
+            "metadata": made["metadata"]
+            | {key: f"{made['metadata'][key]}-{part}" for key in ("name", "uid")},
             "spec": made["spec"] | {"pool": pool, "devices": [], part: content},
         }
         for part, content in (("devices", devices), ("sharedCounters", counter_sets(devices)))

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from bench import fleet
 from bench.trace import Job
-from controller.allocator.allocate import Allocation, allocate
+from controller.allocator.allocate import Allocation, allocate, feasible
 from controller.allocator.allocated_devices import AllocatedDevices, DeviceAllocation
-from controller.allocator.claim_request import parse_claim
+from controller.allocator.claim_request import ClaimRequest, parse_claim
 from controller.allocator.inventory import Inventory
 from controller.allocator.packing.policy import Policy
 from controller.allocator.results import DeviceAssignment
@@ -34,11 +34,10 @@ class Ours:
         )
         self._running: dict[int, Sequence[DeviceAllocation]] = {}
 
-    def start(self, number: int, job: Job) -> bool:
-        """Whether the job got its devices."""
-        claim = fleet.claim([fleet.request(job.mode, job.slices, cards=job.cards)])
-        wanted = parse_claim(claim, self._state.classes)
-        outcome = allocate(self._state, [wanted], self._nodes, policy=self._policy)
+    def start(self, number: int, job: Job, *, on: str = "") -> bool:
+        """Whether the job got its devices, on that node if one is given."""
+        nodes = self._state.numbers.set_of([on]) if on else self._nodes
+        outcome = allocate(self._state, [self._wanted(job)], nodes, policy=self._policy)
         if not isinstance(outcome, Allocation):
             return False
         [devices] = outcome.assignments
@@ -47,9 +46,18 @@ class Ours:
             self._holdings.add(held)
         return True
 
+    def serving(self, job: Job) -> list[str]:
+        """The nodes that each have devices for the job."""
+        found = feasible(self._state, [self._wanted(job)], self._nodes, policy=self._policy)
+        return list(self._state.numbers.names(found))
+
     def stop(self, number: int) -> None:
         for held in self._running.pop(number):
             self._holdings.remove(held)
+
+    def devices_of(self, number: int) -> Sequence[DeviceAllocation]:
+        """What the running job holds."""
+        return self._running[number]
 
     def is_apart(self, number: int) -> bool:
         """Whether an empty node has as many cards nearer to each other than the job's."""
@@ -60,6 +68,10 @@ class Ours:
         nearest = node.topology.nearest(len(cards), bits(range(len(node.cards)))) or ()
         farthest, _ = node.topology.spread(bits(cards))
         return farthest > node.topology.spread(bits(nearest))[0]
+
+    def _wanted(self, job: Job) -> ClaimRequest:
+        claim = fleet.claim([fleet.request(job.mode, job.slices, cards=job.cards)])
+        return parse_claim(claim, self._state.classes)
 
 
 def _held(device: DeviceAssignment) -> DeviceAllocation:
