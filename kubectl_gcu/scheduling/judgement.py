@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from difflib import get_close_matches
 
 from controller.allocator.ownership import requested_classes
 from controller.cache import pods
@@ -47,6 +48,9 @@ _PERSON = "the pod's author or an administrator: the end of other claims would n
 _CORRECT = (
     "correct the field: in a DeviceClass in place; else in a new claim or its claim template, and "
     "create the pod again"
+)
+_OTHER_CLASS = (
+    "Create the pod again with a claim, or a claim template, that names a DeviceClass that exists"
 )
 
 
@@ -199,7 +203,10 @@ def _of_other_driver(step: Step, claims: Mapping[str, Object], classes: Sequence
     )
     if unknown:
         text = f"the DeviceClass {unknown[0]} does not exist; there are {', '.join(sorted(known))}"
-        return Step("whoever creates DeviceClasses, or the pod's author", text, step.since)
+        near = get_close_matches(unknown[0], sorted(known), n=1)
+        remedy = f"did you mean {near[0]}? {_OTHER_CLASS}" if near else _OTHER_CLASS
+        who = "whoever creates DeviceClasses, or the pod's author"
+        return Step(who, text, step.since, remedy=remedy)
     return Step(
         "the allocator of another driver",
         "its unallocated claims ask for no device of this driver",
