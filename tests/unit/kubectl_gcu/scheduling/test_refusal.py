@@ -32,9 +32,7 @@ OF_DAEMON = (
     "0/2 nodes are available: 1 cannot allocate all claims, 1 node(s) didn't satisfy plugin(s) "
     "[NodeAffinity]"
 )
-NO_CLASS = (
-    "0/2 nodes are available: request gcu: device class shared-gcu.enflame.co does not exist"
-)
+NO_CLASS = "0/2 nodes are available: request gcu: device class shared-gcu.enflame.co does not exist"
 CLAIMS = "0/2 nodes are available: 2 cannot allocate all claims."
 
 
@@ -125,8 +123,10 @@ def test_a_class_that_does_not_exist_is_no_lack_of_room() -> None:
     )
     found = explained_lines(server)
     assert [line for line in found if line.startswith(("  also:", "  help:"))] == [
-        "  help:   did you mean shared-gcu.enflame.com? Create the pod again with a claim, or a "
-        "claim template, that names a DeviceClass that exists"
+        (
+            "  help:   did you mean shared-gcu.enflame.com? Create the pod again with a claim, or "
+            "a claim template, that names a DeviceClass that exists"
+        )
     ]
 
 
