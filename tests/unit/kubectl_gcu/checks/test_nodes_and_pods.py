@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import Any
 
@@ -151,6 +152,29 @@ FAULTS: dict[str, tuple[Installation, str]] = {
 def test_a_fault(installation: Installation, line: str) -> None:
     [found] = found_in(installation)
     assert found.startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("value", "cards"),
+    [
+        pytest.param(
+            "5,6", " (minor 5 = 0000:01:00.0, held by default/user)", id="one of them is known"
+        ),
+        pytest.param("6", "", id="a minor that nobody publishes"),
+        pytest.param("all", "", id="no list of minors"),
+    ],
+)
+def test_whose_cards_a_variable_takes(value: str, cards: str) -> None:
+    prepared = copy.deepcopy(CLAIM)
+    prepared["status"]["devices"][0]["data"] = {"index": 0, "minor": 5}
+    thief = pod("thief", containers=env(value))
+    [line] = found_in(with_pods(pod("user"), thief, of=with_state(claims=(prepared,))))
+    assert f"and no claim: others may have the same cards{cards}. Give" in line
+
+
+def test_a_known_card_that_nobody_holds_has_no_holder() -> None:
+    [line] = found_in(with_pods(pod("thief", containers=env("0")), of=LIMITS))
+    assert "others may have the same cards (minor 0 = 0000:01:00.0). Give" in line
 
 
 def assigned() -> Object:
