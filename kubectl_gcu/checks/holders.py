@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -13,7 +14,7 @@ from dra_driver.asks.limits import COUNTED, limit_names
 from dra_driver.model.names import ANNOTATION_ASSIGNED, ENV_VISIBLE_DEVICES
 from kubectl_gcu.checks.finding import Check, Finding
 from kubectl_gcu.checks.installation import Installation
-from kubectl_gcu.inventory.views import CardView, NodeView, ServedBy
+from kubectl_gcu.inventory.views import CardView, HoldingPod, NodeView, ServedBy
 from kubectl_gcu.words import first_of
 
 CARDS_WITHOUT_CLAIM: Final = Check(
@@ -25,6 +26,10 @@ CARDS_WITHOUT_CLAIM: Final = Check(
 EXTENDER_BYPASSED: Final = Check(
     "extender-bypassed",
     "pods with limits are on nodes without DRA, and the scheduler extender did not place them",
+)
+CONTAINER_ENDED: Final = Check(
+    "container-ended",
+    "all containers of a pod that use a card have ended, and the pod runs on and keeps it",
 )
 _MOST_NAMED: Final = 3
 _MINORS: Final = re.compile(rf"{ENV_VISIBLE_DEVICES}=([0-9]{{1,6}}(?:,[0-9]{{1,6}})*)")
@@ -60,6 +65,29 @@ def _named_cards(ways: list[str], cards: Iterable[CardView]) -> Iterator[str]:
             holders = dict.fromkeys(str(pod) for each in card.holders for pod in each.pods)
             held = f", held by {first_of(list(holders), _MOST_NAMED)}" if holders else ""
             yield f"minor {card.minor} = {card.address}{held}"
+
+
+def container_ended(nodes: list[NodeView]) -> Iterator[Finding]:
+    """A claim is the pod's: its card is free when all of the pod has ended."""
+    cards: defaultdict[tuple[str, HoldingPod], list[str]] = defaultdict(list)
+    for node in nodes:
+        for card in node.cards:
+            for holder in card.holders:
+                if holder.claim and all(map(_needs_nothing, holder.pods)):
+                    for pod in holder.pods:
+                        cards[node.name, pod].append(str(card.address))
+    for (name, pod), held in cards.items():
+        yield CONTAINER_ENDED.finding(
+            f"pod {pod} on node {name}",
+            f"{', '.join(pod.ended)} ended, and the pod keeps {first_of(held, _MOST_NAMED)} while "
+            "its other containers run",
+            "Delete the pod or its Job. Write a sidecar as an init container with restartPolicy "
+            "Always: then it ends with the others.",
+        )
+
+
+def _needs_nothing(pod: HoldingPod) -> bool:
+    return pod.phase == "Running" and bool(pod.ended) and pod.ended == pod.containers
 
 
 def extender_bypassed(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:
