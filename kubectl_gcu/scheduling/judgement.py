@@ -30,6 +30,7 @@ from kubectl_gcu.scheduling.nominated import with_scheduler
 from kubectl_gcu.scheduling.packing import controllers
 from kubectl_gcu.scheduling.refusal import MAKE_ROOM, refusal
 from kubectl_gcu.scheduling.steps import (
+    MAKES_CLAIMS,
     Step,
     has_gcus,
     note_of,
@@ -48,6 +49,10 @@ _PERSON = "the pod's author or an administrator: the end of other claims would n
 _CORRECT = (
     "correct the field: in a DeviceClass in place; else in a new claim or its claim template, and "
     "create the pod again"
+)
+_SEE_EVENTS = (
+    "its events say why, to those who may read them: kubectl describe pod {name} --namespace "
+    "{namespace}"
 )
 _OTHER_CLASS = (
     "Create the pod again with a claim, or a claim template, that names a DeviceClass that exists"
@@ -75,6 +80,8 @@ def judge_by_objects(found: ObservedPod, *, serves_claims: bool, now: datetime) 
     step = step_of(pod, found.claims, found.events, serves_claims=serves_claims, unbound=unbound)
     if step.waits_for_devices and group and (lack := incomplete_group(group)):
         step = Step(lack.who, lack.why, step.since, remedy=lack.remedy)
+    if step.who == MAKES_CLAIMS and not found.reads_events:
+        step = replace(step, remedy=_SEE_EVENTS.format(**pod["metadata"]))
     freed = _freed(found.events) if step.waits_for_devices else ""
     if freed and is_untried(pod):  # otherwise it waits in vain again
         step = replace(step, remedy=unbound.remedy)
