@@ -114,7 +114,11 @@ def _pods(line: _Line) -> tuple[HoldingPod, ...]:
 
 
 def _containers(line: _Line) -> str:
-    names = dict.fromkeys(name for pod in _pods(line) for name in pod.containers)
+    names = dict.fromkeys(
+        f"{name} (ended)" if name in pod.ended else name
+        for pod in _pods(line)
+        for name in pod.containers
+    )
     return ",".join(names) or "-"
 
 
@@ -237,6 +241,7 @@ def _card_data(card: CardView) -> dict[str, Any]:
                         "phase": pod.phase,
                         "created": pod.created,
                         "containers": list(pod.containers),
+                        "ended": list(pod.ended),
                     }
                     for pod in each.pods
                 ],

@@ -31,8 +31,8 @@ def filter_reason(pod: Mapping[str, Any], node: Node) -> str | None:
         return "not ready"
     if not _serves_claims(_kubelet(node)):
         return f"with a kubelet before {_OLDEST}, which serves no claims"
-    if not _labels_match(spec.get("nodeSelector") or {}, node):
-        return "excluded by the pod's nodeSelector"
+    if label := _missing_label(spec.get("nodeSelector") or {}, node):
+        return f"excluded by the pod's nodeSelector {label}"
     if not _is_required(spec, node):
         return "excluded by the pod's node affinity"
     taints = _taints(node)
@@ -45,7 +45,7 @@ def filter_reason(pod: Mapping[str, Any], node: Node) -> str | None:
 def is_selected(pod: Mapping[str, Any], node: Node) -> bool:
     """Whether the pod's nodeSelector and its required node affinity allow the node."""
     spec = pod["spec"]
-    return _labels_match(spec.get("nodeSelector") or {}, node) and _is_required(spec, node)
+    return not _missing_label(spec.get("nodeSelector") or {}, node) and _is_required(spec, node)
 
 
 def is_tolerated(pod: Mapping[str, Any], node: Node) -> bool:
@@ -106,9 +106,11 @@ def _serves_claims(kubelet: str) -> bool:
     return (version.major, version.minor) >= OLDEST
 
 
-def _labels_match(wanted: Mapping[str, str], node: Node) -> bool:
+def _missing_label(wanted: Mapping[str, str], node: Node) -> str:
+    """The first of these that the node does not have, as ``key=value``; empty if it has all."""
     labels = labels_of(node)
-    return all(labels.get(key) == value for key, value in wanted.items())
+    missing = (f"{key}={value}" for key, value in wanted.items() if labels.get(key) != value)
+    return next(missing, "")
 
 
 def _is_required(spec: Mapping[str, Any], node: Node) -> bool:

@@ -55,6 +55,7 @@ def findings(
     yield from claims.unknown(found)
     yield from unbound.unbound(found, now)
     yield from holders.cards_without_claim(found, inventory)
+    yield from holders.container_ended(inventory)
     yield from holders.extender_bypassed(found, inventory)
     if allocator:
         yield from other_allocator.refused(found, allocator)

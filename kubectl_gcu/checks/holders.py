@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from controller.cache import pods
 from controller.cache.card_access import direct_access
 from controller.cache.keys import full_name
 from dra_driver.asks.limits import COUNTED, limit_names
-from dra_driver.model.names import ANNOTATION_ASSIGNED
+from dra_driver.model.names import ANNOTATION_ASSIGNED, ENV_VISIBLE_DEVICES
 from kubectl_gcu.checks.finding import Check, Finding
 from kubectl_gcu.checks.installation import Installation
-from kubectl_gcu.inventory.views import NodeView, ServedBy
+from kubectl_gcu.inventory.views import CardView, HoldingPod, NodeView, ServedBy
 from kubectl_gcu.words import first_of
 
 CARDS_WITHOUT_CLAIM: Final = Check(
@@ -25,24 +27,67 @@ EXTENDER_BYPASSED: Final = Check(
     "extender-bypassed",
     "pods with limits are on nodes without DRA, and the scheduler extender did not place them",
 )
+CONTAINER_ENDED: Final = Check(
+    "container-ended",
+    "all containers of a pod that use a card have ended, and the pod runs on and keeps it",
+)
 _MOST_NAMED: Final = 3
+_MINORS: Final = re.compile(rf"{ENV_VISIBLE_DEVICES}=([0-9]{{1,6}}(?:,[0-9]{{1,6}})*)")
 
 
 def cards_without_claim(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:
     """On nodes of the inventory. The driver's own agents may."""
-    served = {node.name for node in nodes}
+    cards = {node.name: node.cards for node in nodes}
     agents = found.pods("agent")
     classes = {str(pod["spec"].get("runtimeClassName") or "") for pod in agents} - {""}
     own = {pod["metadata"]["uid"] for pod in agents}
     for pod in found.state.pods:
-        if pods.node_name(pod) not in served or pods.is_done(pod) or pod["metadata"]["uid"] in own:
+        node = pods.node_name(pod)
+        if node not in cards or pods.is_done(pod) or pod["metadata"]["uid"] in own:
             continue
         if ways := direct_access(pod, classes):
+            known = "; ".join(_named_cards(ways, cards[node]))
             yield CARDS_WITHOUT_CLAIM.finding(
-                f"pod {full_name(pod)} on node {pods.node_name(pod)}",
-                f"it has cards by {', '.join(ways)}, and no claim: others may have the same cards",
+                f"pod {full_name(pod)} on node {node}",
+                f"it has cards by {', '.join(ways)}, and no claim: others may have the same cards"
+                + (f" ({known})" if known else ""),
                 "Give it a claim. vendorRuntime.policy refuses such pods.",
             )
+
+
+def _named_cards(ways: list[str], cards: Iterable[CardView]) -> Iterator[str]:
+    """The cards whose minors the variable lists, as far as these are published, and their
+    holders."""
+    lists = filter(None, map(_MINORS.fullmatch, ways))
+    minors = {int(minor) for found in lists for minor in found[1].split(",")}
+    for card in cards:
+        if card.minor in minors:
+            holders = dict.fromkeys(str(pod) for each in card.holders for pod in each.pods)
+            held = f", held by {first_of(list(holders), _MOST_NAMED)}" if holders else ""
+            yield f"minor {card.minor} = {card.address}{held}"
+
+
+def container_ended(nodes: list[NodeView]) -> Iterator[Finding]:
+    """A claim is the pod's: its card is free when all of the pod has ended."""
+    cards: defaultdict[tuple[str, HoldingPod], list[str]] = defaultdict(list)
+    for node in nodes:
+        for card in node.cards:
+            for holder in card.holders:
+                if holder.claim and all(map(_needs_nothing, holder.pods)):
+                    for pod in holder.pods:
+                        cards[node.name, pod].append(str(card.address))
+    for (name, pod), held in cards.items():
+        yield CONTAINER_ENDED.finding(
+            f"pod {pod} on node {name}",
+            f"{', '.join(pod.ended)} ended, and the pod keeps {first_of(held, _MOST_NAMED)} while "
+            "its other containers run",
+            "Delete the pod or its Job. Write a sidecar as an init container with restartPolicy "
+            "Always: then it ends with the others.",
+        )
+
+
+def _needs_nothing(pod: HoldingPod) -> bool:
+    return pod.phase == "Running" and bool(pod.ended) and pod.ended == pod.containers
 
 
 def extender_bypassed(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:

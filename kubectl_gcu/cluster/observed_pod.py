@@ -22,7 +22,7 @@ class ObservedPod:
     `events` are about the pod and its claims, the newest last. `group` is None for a pod that is
     bound, and where the pod has none. `binds_others` is whether other pods are bound that name the
     same scheduler; it is looked up only where no scheduler has tried the pod. `unread` says what
-    the user may not read."""
+    the user may not read, and `reads_events` is whether he may read events."""
 
     pod: Object
     claims: Mapping[str, Object | None]
@@ -30,6 +30,7 @@ class ObservedPod:
     group: PodGroupProgress | None = None
     binds_others: bool = False
     unread: tuple[str, ...] = ()
+    reads_events: bool = True
 
     @property
     def name(self) -> str:
@@ -51,10 +52,12 @@ def observe_pod(api: Api, namespace: str, name: str) -> ObservedPod:
     }
     events, no_events = events_about(api, namespace, [pod, *filter(None, claims.values())])
     if pods.node_name(pod) or pods.is_done(pod):
-        return ObservedPod(pod, claims, events, unread=tuple(filter(None, [no_events])))
+        unread = tuple(filter(None, [no_events]))
+        return ObservedPod(pod, claims, events, unread=unread, reads_events=not no_events)
     group, no_group = read_group(api, pod)
     unread = tuple(filter(None, (no_events, no_group)))
-    return ObservedPod(pod, claims, events, group, _binds_others(api, pod), unread)
+    binds_others = _binds_others(api, pod)
+    return ObservedPod(pod, claims, events, group, binds_others, unread, not no_events)
 
 
 def _claim(api: Api, namespace: str, name: str) -> Object | None:

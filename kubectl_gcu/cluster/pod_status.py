@@ -46,6 +46,24 @@ def waiting_containers(pod: Object) -> Iterator[WaitingContainer]:
             yield WaitingContainer(container["name"], str(reason), str(message).rstrip("."))
 
 
+def ended_containers(pod: Object) -> Iterator[str]:
+    """The containers that have ended and do not start again, by the restartPolicy of the container
+    or the pod; init containers start again after a failure."""
+    spec, status = pod["spec"], pod.get("status") or {}
+    for kind, policy in (
+        ("initContainer", "OnFailure"),
+        ("container", spec.get("restartPolicy") or "Always"),
+    ):
+        own = {each["name"]: each.get("restartPolicy") for each in spec.get(f"{kind}s") or ()}
+        for container in status.get(f"{kind}Statuses") or ():
+            terminated = (container.get("state") or {}).get("terminated")
+            restarts = own.get(container["name"]) or policy
+            if terminated is not None and (
+                restarts == "Never" or (restarts == "OnFailure" and not terminated.get("exitCode"))
+            ):
+                yield str(container["name"])
+
+
 def scheduled_condition(pod: Object) -> Mapping[str, Any]:
     """The condition PodScheduled; empty where kube-scheduler has not tried the pod."""
     found = (pod.get("status") or {}).get("conditions") or ()

@@ -29,6 +29,7 @@ from dra_driver.model.names import (
     TAINTS_OF_CLAIMS,
 )
 from dra_driver.model.pci import PciAddress
+from kubectl_gcu.cluster.pod_status import ended_containers
 from kubectl_gcu.inventory.views import (
     CardView,
     Holder,
@@ -212,14 +213,16 @@ def _users(claim: Object, pods: Mapping[str, Object]) -> Iterator[HoldingPod]:
 
 
 def holding_pod(pod: Object, containers: Iterable[str]) -> HoldingPod:
-    metadata = pod["metadata"]
+    metadata, names = pod["metadata"], tuple(containers)
+    ended = set(ended_containers(pod))
     return HoldingPod(
         metadata["namespace"],
         metadata["name"],
         metadata["uid"],
-        tuple(containers),
+        names,
         str((pod.get("status") or {}).get("phase", "")),
         str(metadata.get("creationTimestamp", "")),
+        tuple(name for name in names if name in ended),
     )
 
 

@@ -21,8 +21,9 @@ class ServedBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HoldingPod:
-    """A pod that uses what is held, with the names of those containers that do. Without a name
-    where the user may not read the pod, and only its UID is published."""
+    """A pod that uses what is held, with the names of those containers that do; `ended` are those
+    of them that do not start again. Without a name where the user may not read the pod, and only
+    its UID is published."""
 
     namespace: str
     name: str
@@ -30,6 +31,7 @@ class HoldingPod:
     containers: tuple[str, ...] = ()
     phase: str = ""
     created: str = ""
+    ended: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}" if self.name else f"pod of UID {self.uid}"

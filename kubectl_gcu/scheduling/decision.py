@@ -8,7 +8,6 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final
 
-from controller.allocator.diagnosis import count_words
 from controller.allocator.inventory import Inventory
 from controller.allocator.nodes.node_set import NodeSet
 from controller.allocator.ownership import is_ours
@@ -49,9 +48,8 @@ from kubectl_gcu.scheduling.packing import (
     unconsidered_plugins,
 )
 from kubectl_gcu.scheduling.remedies import (
-    tainted_cards,
     users_of_several,
-    when_all_claims_ended,
+    when_no_claim_is_left,
     without_node_constraints,
 )
 from kubectl_gcu.scheduling.verdict import Verdict
@@ -153,8 +151,7 @@ class LiveAllocator:
         if not self._would_fit(asked, without=held):
             requests = [r.device_request for each in asked.wanted for r in each.exact_requests()]
             with self._without(held) as state:
-                remedy = when_all_claims_ended(count_words(state, r, nodes) for r in requests)
-                tainted = tainted_cards(state, requests, nodes)
+                remedy, tainted = when_no_claim_is_left(state, requests, nodes)
             return replace(verdict, remedy=remedy, tainted=tainted, needs_person=True)
         tried, untried = held[:_MOST_TRIED], len(held[_MOST_TRIED:])
         helps = tuple(full_name(each) for each in tried if self._would_fit(asked, without=[each]))

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from difflib import get_close_matches
 
 from controller.allocator.ownership import requested_classes
 from controller.cache import pods
@@ -29,6 +30,7 @@ from kubectl_gcu.scheduling.nominated import with_scheduler
 from kubectl_gcu.scheduling.packing import controllers
 from kubectl_gcu.scheduling.refusal import MAKE_ROOM, refusal
 from kubectl_gcu.scheduling.steps import (
+    MAKES_CLAIMS,
     Step,
     has_gcus,
     note_of,
@@ -47,6 +49,13 @@ _PERSON = "the pod's author or an administrator: the end of other claims would n
 _CORRECT = (
     "correct the field: in a DeviceClass in place; else in a new claim or its claim template, and "
     "create the pod again"
+)
+_SEE_EVENTS = (
+    "its events say why, to those who may read them: kubectl describe pod {name} --namespace "
+    "{namespace}"
+)
+_OTHER_CLASS = (
+    "Create the pod again with a claim, or a claim template, that names a DeviceClass that exists"
 )
 
 
@@ -71,6 +80,8 @@ def judge_by_objects(found: ObservedPod, *, serves_claims: bool, now: datetime) 
     step = step_of(pod, found.claims, found.events, serves_claims=serves_claims, unbound=unbound)
     if step.waits_for_devices and group and (lack := incomplete_group(group)):
         step = Step(lack.who, lack.why, step.since, remedy=lack.remedy)
+    if step.who == MAKES_CLAIMS and not found.reads_events:
+        step = replace(step, remedy=_SEE_EVENTS.format(**pod["metadata"]))
     freed = _freed(found.events) if step.waits_for_devices else ""
     if freed and is_untried(pod):  # otherwise it waits in vain again
         step = replace(step, remedy=unbound.remedy)
@@ -199,7 +210,10 @@ def _of_other_driver(step: Step, claims: Mapping[str, Object], classes: Sequence
     )
     if unknown:
         text = f"the DeviceClass {unknown[0]} does not exist; there are {', '.join(sorted(known))}"
-        return Step("whoever creates DeviceClasses, or the pod's author", text, step.since)
+        near = get_close_matches(unknown[0], sorted(known), n=1)
+        remedy = f"did you mean {near[0]}? {_OTHER_CLASS}" if near else _OTHER_CLASS
+        who = "whoever creates DeviceClasses, or the pod's author"
+        return Step(who, text, step.since, remedy=remedy)
     return Step(
         "the allocator of another driver",
         "its unallocated claims ask for no device of this driver",

@@ -16,6 +16,7 @@ _FAILED: Final = "FailedScheduling"
 _COUNTED: Final = re.compile(r"(?:^|, )\d+ ")
 # Of the plugins DynamicResources, NodeAffinity, TaintToleration and NodeUnschedulable (1.36.3): the
 # allocator decides about these by itself.
+_NO_CLASS: Final = re.compile(r"request \S+: device class \S+ does not exist")
 _OF_ALLOCATOR: Final = (
     "cannot allocate all claims",
     "cannot schedule extended resource claim",
@@ -46,4 +47,8 @@ def against_nodes(message: str) -> str:
     said = message.partition(". ")[0].rstrip(".")
     _, found, reasons = said.partition(" nodes are available: ")
     against = [each for each in _COUNTED.split(reasons) if each]
-    return said if found and not all(each.startswith(_OF_ALLOCATOR) for each in against) else ""
+    return said if found and not all(map(_is_of_allocator, against)) else ""
+
+
+def _is_of_allocator(reason: str) -> bool:
+    return reason.startswith(_OF_ALLOCATOR) or _NO_CLASS.fullmatch(reason) is not None

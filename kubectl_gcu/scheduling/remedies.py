@@ -7,14 +7,17 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from controller.allocator.device_request import DeviceRequest
+from controller.allocator.diagnosis import count_words
 from controller.allocator.nodes.node_info import CardDevices
 from controller.allocator.nodes.node_set import NodeSet, numbers
 from controller.allocator.nodes.signature import Feasibility
 from controller.allocator.state import State
 from controller.allocator.taints import Taint
 from dra_driver.model.claims.claim import Object, reserved_for
-from dra_driver.model.names import TAINT_UNHEALTHY
+from dra_driver.model.mode import Mode
+from dra_driver.model.names import ATTR_TYPE, TAINT_UNHEALTHY
 from kubectl_gcu.inventory.problem_pages import PAGES as PAGES_BY_TAINT
+from kubectl_gcu.scheduling.unmet import unmet_selector
 
 _TAINTED: Final = f"{Feasibility.TAINTED} "
 # What only a person, or time, ends; by the words of controller/allocator/diagnosis.py.
@@ -24,9 +27,23 @@ PAGES: Final = {
 }
 
 
-def when_all_claims_ended(counts: Iterable[Counter[str]]) -> str:
+def when_no_claim_is_left(
+    state: State, requests: Sequence[DeviceRequest], nodes: NodeSet
+) -> tuple[str, tuple[str, ...]]:
+    """What helps where the `state`, which has no claim on the `nodes`, does not serve the requests;
+    and the cards that only taints keep from them, if the end of those helps."""
+    if remedy := _more_than_a_node_has(state, requests, nodes):
+        return remedy, ()
+    counts = [count_words(state, each, nodes) for each in requests]
+    lacking = (asked for asked, words in zip(requests, counts, strict=True) if not words.total())
+    if unmet := next(filter(None, (unmet_selector(state, each, nodes) for each in lacking)), ""):
+        return f"the end of all claims would not help: correct the selector {unmet}", ()
+    remedy = _when_all_claims_ended(counts)
+    return remedy, _tainted_cards(state, requests, nodes)
+
+
+def _when_all_claims_ended(counts: Sequence[Counter[str]]) -> str:
     """`counts` has for each request how many cards would be free, too small, unhealthy, …"""
-    counts = list(counts)
     lacking = [words for words in counts if not words[Feasibility.FREE]] or counts
     if not all(words.total() for words in lacking):
         return (
@@ -56,7 +73,32 @@ def when_all_claims_ended(counts: Iterable[Counter[str]]) -> str:
     )
 
 
-def tainted_cards(
+def _more_than_a_node_has(state: State, requests: Sequence[DeviceRequest], nodes: NodeSet) -> str:
+    """What to do where the one request asks for more cards than any of the `nodes` publishes; empty
+    if it does not. A device that is shared may serve a request several times."""
+    if len(requests) != 1 or not (count := requests[0].count):
+        return ""
+    most, types = 0, set[str]()
+    for node in map(state.fleet.at, numbers(nodes & state.fleet.all_nodes)):
+        kinds = [
+            card.kinds[index]
+            for card in node.cards
+            for index in card.signature.fit_of(requests[0], card.devices, state.selectors).selected
+        ]
+        if len(kinds) >= count or any(kind.multiple for kind in kinds):
+            return ""
+        most = max(most, len(kinds))
+        types |= {kind.text(ATTR_TYPE) for kind in kinds}
+    if not most:
+        return ""
+    noun = "card" if types == {Mode.WHOLE.value} else "device"
+    return (
+        "ask for less: all devices of a pod come from one node, and the largest has "
+        f"{most} {noun}{'s' * (most > 1)} that the request selects"
+    )
+
+
+def _tainted_cards(
     state: State, requests: Iterable[DeviceRequest], nodes: NodeSet
 ) -> tuple[str, ...]:
     """Each card on the `nodes` with a device that a request selects and whose taints it does not

@@ -22,6 +22,7 @@ _TAKEN_BACK = "the controller took its devices back, because it was not bound"
 _FOR_PERSON = {"GcuLimitNotServed", "GcuClaimTooOld"}
 _NO_REASON = "no event says why; one comes within seconds"
 # Kubernetes 1.37.1, pkg/controller/resourceclaim.
+MAKES_CLAIMS = "kube-controller-manager"
 _TEMPLATE_GONE = "not found"
 _COMBINED = "(combined from similar events): "
 # Reasons of dra_driver/node/claims/device_status.py.
@@ -150,7 +151,7 @@ def _without_claim(pod: Object, absent: list[str], events: Iterable[Object], cre
         )
         who = "whoever sets the namespace's quotas, or has claims in it"
         return Step(who, f"{text}: {note}", created, remedy=remedy)
-    who = "kube-controller-manager" if template else "whoever creates the claim"
+    who = MAKES_CLAIMS if template else "whoever creates the claim"
     if template and devices_named(template) and _TEMPLATE_GONE in note:
         who = "the controller, which makes the template"
     return Step(who, f"{text}: {note}" if note else text, created)

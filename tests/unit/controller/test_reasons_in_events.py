@@ -79,7 +79,8 @@ def test_the_event_says_why_no_node_fits() -> None:
     world.ask("p", "c", nodeSelector={"zone": "x"})
     world.run_until_idle()
     assert world.recorder.notes[0] == (
-        "Pod p: no node fits the pod: 2 nodes: 1 excluded by the pod's nodeSelector, 1 not ready"
+        "Pod p: no node fits the pod: 2 nodes: 1 excluded by the pod's nodeSelector zone=x, 1 not "
+        "ready"
     )
 
 

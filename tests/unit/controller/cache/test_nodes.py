@@ -59,7 +59,12 @@ CASES: dict[str, tuple[Object, Object, str | None]] = {
     "other label": (
         {"nodeSelector": {"zone": "b"}},
         node(),
-        "excluded by the pod's nodeSelector",
+        "excluded by the pod's nodeSelector zone=b",
+    ),
+    "the first of other labels": (
+        {"nodeSelector": {"zone": "a", "use": "", "rack": "r"}},
+        node(),
+        "excluded by the pod's nodeSelector use=",
     ),
     "In": (affinity(expression("zone", "In", "a", "b")), node(), None),
     "not In": (affinity(expression("zone", "In", "b")), node(), AFFINITY),

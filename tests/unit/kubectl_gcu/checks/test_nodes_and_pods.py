@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import Any
 
@@ -44,6 +45,17 @@ def waiting(phase: str = "Pending", **status: Any) -> Installation:
 
 def unready(message: str) -> list[Object]:
     return [{"name": "main", "state": {"waiting": {"message": message}}}]
+
+
+def with_ended(*names: str) -> Installation:
+    """A pod of three containers, of which `work` and `more` use a card and `sidecar` does not."""
+    uses = {"resources": {"claims": [{"name": "gcu"}]}}
+    containers = [{"name": "work"} | uses, {"name": "more"} | uses, {"name": "sidecar"}]
+    claims = [{"name": "gcu", "resourceClaimName": "one"}]
+    user = pod("user", containers=containers, resourceClaims=claims, restartPolicy="Never")
+    ended = {"terminated": {"exitCode": 0}}
+    user["status"]["containerStatuses"] = [{"name": each, "state": ended} for each in names]
+    return with_pods(user, of=with_state(claims=(CLAIM,)))
 
 
 NOT_REGISTERED = event(
@@ -130,6 +142,14 @@ FAULTS: dict[str, tuple[Installation, str]] = {
         ),
         "cards-without-claim: pod default/thief on node a: it has cards by the RuntimeClass enfla",
     ),
+    "a card that only ended containers used": (
+        with_ended("work", "more"),
+        (
+            "container-ended: pod default/user on node a: work, more ended, and the pod keeps "
+            "0000:01:00.0 while its other containers run. Delete the pod or its Job. Write a "
+            "sidecar as an init container with restartPolicy Always: then it ends with the others."
+        ),
+    ),
     "an extender that is not called": (
         with_pods(*(pod(f"p{i}", containers=LIMIT) for i in range(5)), of=LIMITS),
         (
@@ -151,6 +171,33 @@ FAULTS: dict[str, tuple[Installation, str]] = {
 def test_a_fault(installation: Installation, line: str) -> None:
     [found] = found_in(installation)
     assert found.startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("value", "cards"),
+    [
+        pytest.param(
+            "5,6", " (minor 5 = 0000:01:00.0, held by default/user)", id="one of them is known"
+        ),
+        pytest.param("6", "", id="a minor that nobody publishes"),
+        pytest.param("all", "", id="no list of minors"),
+    ],
+)
+def test_whose_cards_a_variable_takes(value: str, cards: str) -> None:
+    prepared = copy.deepcopy(CLAIM)
+    prepared["status"]["devices"][0]["data"] = {"index": 0, "minor": 5}
+    thief = pod("thief", containers=env(value))
+    [line] = found_in(with_pods(pod("user"), thief, of=with_state(claims=(prepared,))))
+    assert f"and no claim: others may have the same cards{cards}. Give" in line
+
+
+def test_a_known_card_that_nobody_holds_has_no_holder() -> None:
+    [line] = found_in(with_pods(pod("thief", containers=env("0")), of=LIMITS))
+    assert "others may have the same cards (minor 0 = 0000:01:00.0). Give" in line
+
+
+def test_a_card_that_a_container_still_uses() -> None:
+    assert found_in(with_ended("work")) == []
 
 
 def assigned() -> Object:

@@ -95,6 +95,13 @@ def test_a_user_who_may_list_no_events_learns_it() -> None:
             "shown"
         ),
     )
+    assert found.step.remedy == (
+        "its events say why, to those who may read them: kubectl describe pod p --namespace default"
+    )
+
+
+def test_no_event_yet_needs_no_word() -> None:
+    assert explained().step.remedy == ""
 
 
 def test_no_event_about_an_earlier_pod_of_the_same_name() -> None:

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from dra_driver.agent.slices.slices import SliceForm, desired_slices
+from dra_driver.model.claims.claim import Object
 from kubectl_gcu import output
 from kubectl_gcu.cluster.state import ClusterState
 from kubectl_gcu.inventory.nodes import inventory
@@ -137,3 +138,37 @@ def test_the_containers_of_a_claim_that_kube_scheduler_made_for_limits() -> None
     }
     assert users["team/one"] == [("side",)]
     assert users["team/two"] == [("main",)]
+
+
+def terminated(code: int = 0) -> Object:
+    return {"terminated": {"exitCode": code}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "state", "ended"),
+    [
+        pytest.param({"restartPolicy": "Never"}, terminated(1), True, id="never again"),
+        pytest.param({"restartPolicy": "OnFailure"}, terminated(), True, id="it did its work"),
+        pytest.param({"restartPolicy": "OnFailure"}, terminated(1), False, id="once more"),
+        pytest.param({"restartPolicy": "Always"}, terminated(), False, id="always"),
+        pytest.param({}, terminated(), False, id="always, by default"),
+        pytest.param({"restartPolicy": "Never"}, {"running": {}}, False, id="it runs"),
+    ],
+)
+def test_a_container_that_has_ended_is_marked(spec: Object, state: Object, *, ended: bool) -> None:
+    user = pod("one")
+    user["spec"] |= spec
+    user["status"]["containerStatuses"] = [{"name": "main", "state": state}]
+    nodes, _ = inventory(replace(BY_CLAIMS, pods=(user,)))
+    first = output.table(nodes, wide=False, colour=False).splitlines()[1]
+    assert first.partition("team/one-pod")[2].strip() == ("main (ended)" if ended else "main")
+    [pod_] = output.as_data(nodes, [])["nodes"][0]["cards"][0]["holders"][0]["pods"]
+    assert (pod_["containers"], pod_["ended"]) == (["main"], ["main"] if ended else [])
+
+
+def test_an_init_container_that_has_ended_is_marked() -> None:
+    user = pod("one")
+    user["spec"]["initContainers"] = [user["spec"]["containers"].pop(0)]
+    user["status"]["initContainerStatuses"] = [{"name": "main", "state": terminated()}]
+    nodes, _ = inventory(replace(BY_CLAIMS, pods=(user,)))
+    assert "main (ended)" in output.table(nodes, wide=False, colour=False).splitlines()[1]

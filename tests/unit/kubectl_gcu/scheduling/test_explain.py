@@ -122,7 +122,10 @@ def test_no_node_fits_the_pod() -> None:
     pinned = pod("p", "c", nodeSelector={"kubernetes.io/hostname": "nowhere"})
     found = explained(cluster((RESOURCE_CLAIMS, claim("c")), (PODS, pinned)))
     assert found.verdict is not None
-    assert "2 excluded by the pod's nodeSelector" in found.verdict.reason
+    assert (
+        "2 excluded by the pod's nodeSelector kubernetes.io/hostname=nowhere"
+        in found.verdict.reason
+    )
     assert found.verdict.remedy.startswith("no claim's end helps: change what keeps the pod")
 
 

@@ -32,6 +32,7 @@ OF_DAEMON = (
     "0/2 nodes are available: 1 cannot allocate all claims, 1 node(s) didn't satisfy plugin(s) "
     "[NodeAffinity]"
 )
+NO_CLASS = "0/2 nodes are available: request gcu: device class shared-gcu.enflame.co does not exist"
 CLAIMS = "0/2 nodes are available: 2 cannot allocate all claims."
 
 
@@ -43,6 +44,7 @@ CLAIMS = "0/2 nodes are available: 2 cannot allocate all claims."
         (f"{CLAIMS}{PREEMPTION}", ""),
         (f"{OF_ALLOCATOR}.{PREEMPTION}", ""),
         (f"{OF_DAEMON}.{PREEMPTION}", ""),
+        (f"{NO_CLASS}.{PREEMPTION}", ""),
         ("0/2 nodes are available: resource claim default/c is in the process of being", ""),
         ("Scheduling is blocked due to non-empty scheduling gates", ""),
         ("", ""),
@@ -111,6 +113,21 @@ def test_what_helps_a_pod_whose_claims_are_allocated(message: str, remedy: str) 
     its = allocated("c", "a", "whole-0000-01-00-0")
     step = step_of(pod("p", "c", status=status), {"c": its}, [], serves_claims=True)
     assert (step.who, step.remedy) == ("kube-scheduler", remedy)
+
+
+def test_a_class_that_does_not_exist_is_no_lack_of_room() -> None:
+    server = cluster(
+        (RESOURCE_CLAIMS, claim("c", [request(cls="shared-gcu.enflame.co")])),
+        (PODS, pod("p", "c")),
+        (EVENTS, failed_scheduling(f"{NO_CLASS}.{PREEMPTION}", 1)),
+    )
+    found = explained_lines(server)
+    assert [line for line in found if line.startswith(("  also:", "  help:"))] == [
+        (
+            "  help:   did you mean shared-gcu.enflame.com? Create the pod again with a claim, or "
+            "a claim template, that names a DeviceClass that exists"
+        )
+    ]
 
 
 def test_it_is_said_until_kube_scheduler_has_tried_the_pod_again() -> None:

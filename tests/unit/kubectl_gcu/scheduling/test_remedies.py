@@ -32,8 +32,10 @@ from tests.unit.kubectl_gcu.server import Server, cluster
 
 HEALTH = "docs/user/health.md#what-to-do-with-an-unhealthy-card"
 UNUSABLE = "neither the end of claims nor a smaller request would help: of the cards that the "
+ONE_NODE = "ask for less: all devices of a pod come from one node, and the largest has"
 ADMINISTRATOR = "the node's administrator can end that"
 FAILING = {"key": "gcu.enflame.com/failing", "effect": "NoSchedule"}
+OF_WHOLE = 'device.attributes["gcu.enflame.com"].type == "whole"'
 SELECTED = 'device.attributes["gcu.enflame.com"].card == "{}"'
 
 
@@ -74,24 +76,79 @@ SELECTED = 'device.attributes["gcu.enflame.com"].card == "{}"'
         pytest.param(
             [[], []],
             request(count=3),
-            "ask for less: the end of all claims would not help",
+            f"{ONE_NODE} 2 cards that the request selects",
             id="too many",
+        ),
+        pytest.param(
+            [[UNHEALTHY]],
+            request(count=3),
+            f"{ONE_NODE} 1 card that the request selects",
+            id="too many, and an administrator cannot help",
+        ),
+        pytest.param(
+            [[], []],
+            request(cls="shared-gcu.enflame.com", count=1, capacity={"slices": "7"}),
+            "ask for less: the end of all claims would not help",
+            id="too much of a card",
         ),
         pytest.param(
             [[]],
             request(selector=SELECTED.format("0000:77:00.0")),
             (
+                "the end of all claims would not help: correct the selector "
+                f"{SELECTED.format('0000:77:00.0')}, which no device meets: card is 0000:01:00.0 "
+                "on all"
+            ),
+            id="none",
+        ),
+        pytest.param(
+            [[], [], [], []],
+            request(selector=SELECTED.format("0000:77:00.0")),
+            (
+                "the end of all claims would not help: correct the selector "
+                f"{SELECTED.format('0000:77:00.0')}, which no device meets: card is 0000:01:00.0, "
+                "0000:02:00.0, 0000:03:00.0 and 1 other"
+            ),
+            id="none of several values",
+        ),
+        pytest.param(
+            [[]],
+            request(selector='"S60G" in [device.attributes["gcu.enflame.com"].model]'),
+            (
+                "the end of all claims would not help: correct the selector "
+                '"S60G" in [device.attributes["gcu.enflame.com"].model], which no device meets'
+            ),
+            id="an expression of another form",
+        ),
+        pytest.param(
+            [[]],
+            request(cls="drs-gcu.enflame.com"),
+            (
+                "the end of all claims would not help: correct the selector device.driver == "
+                '"gcu.enflame.com" && device.attributes["gcu.enflame.com"].type in ["drs"], which '
+                "no device meets"
+            ),
+            id="none, by the DeviceClass",
+        ),
+        pytest.param(
+            [[]],
+            request(cls="shared-gcu.enflame.com", selector=OF_WHOLE),
+            (
                 "the end of all claims would not help: correct the DeviceClass or the selectors of "
                 "the request, which select no device"
             ),
-            id="none",
+            id="none, by two selectors",
         ),
     ],
 )
 def test_what_helps_where_no_claims_end_does(
     taints: list[list[Object]], wanted: Object, remedy: str
 ) -> None:
-    cards = [device("whole", bus, taints=each) for bus, each in enumerate(taints, start=1)]
+    cards = [
+        device(mode, bus, taints=each)
+        for bus, each in enumerate(taints, start=1)
+        for mode in ("whole", "shared")
+    ]
     held = [
         (RESOURCE_CLAIMS, allocated(f"held-{bus}", "a", f"whole-0000-{bus:02}-00-0"))
         for bus, _ in enumerate(taints, start=1)
@@ -186,6 +243,17 @@ def test_the_cards_that_only_taints_keep_from_the_pod_are_named() -> None:
             "gcu.enflame.com/failing:NoSchedule"
         ),
     ]
+
+
+def test_no_card_is_named_where_more_is_asked_than_a_node_has() -> None:
+    server: Any = Server(
+        *((RESOURCE_SLICES, each) for each in pool("a", [device("whole", 1, taints=[UNHEALTHY])])),
+        *((DEVICE_CLASSES, each) for each in CLASSES.values()),
+        (NODES, node("a")),
+        (RESOURCE_CLAIMS, claim("c", [request(count=2)])),
+        (PODS, pod("p", "c")),
+    )
+    assert not [line for line in lines(explained(server)) if line.startswith("  taint:")]
 
 
 def test_of_very_many_tainted_cards_the_first_are_shown() -> None:
