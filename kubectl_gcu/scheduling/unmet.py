@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Final
 
 from controller.allocator.device import Device
@@ -31,13 +32,11 @@ def unmet_selector(state: State, asked: DeviceRequest, nodes: NodeSet) -> str:
     ]
     if state.selectors.excludes(asked.selectors, DRIVER):
         return ""  # it is for another driver's devices
-    try:
+    with suppress(InvalidValue):
         for expression in asked.selectors:
             if not _is_met(state.selectors, expression, devices):
                 has = "; ".join(_values(expression, devices))
                 return f"{expression}, which no device meets{': ' * bool(has)}{has}"
-    except InvalidValue:
-        pass
     return ""
 
 
@@ -49,8 +48,12 @@ def _values(expression: str, devices: Sequence[Device]) -> Iterator[str]:
     """Such as ``model is S60 on all``, of each attribute that devices have."""
     for domain, name in dict.fromkeys(_COMPARED.findall(expression)):
         attributes = [each.attribute(f"{domain}/{name}") for each in devices]
-        values = sorted({str(value) for each in attributes if each for value in each.values})
+        values = sorted({_in_cel(value) for each in attributes if each for value in each.values})
         if values:
             on_all = " on all" if len(values) == 1 and None not in attributes else ""
             others = "other" if len(values) == _MOST_VALUES + 1 else "others"
             yield f"{name} is {first_of(values, _MOST_VALUES, others)}{on_all}"
+
+
+def _in_cel(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
