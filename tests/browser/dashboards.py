@@ -26,6 +26,7 @@ from tests.cluster import state
 from tests.cluster.cluster import Cluster
 from tests.cluster.errors import ClusterError
 from tests.cluster.packages import BROWSER, install_missing
+from tests.cluster.waiting import PATIENCE, wait_until
 from tests.e2e.installation import CHART, Installation
 from tests.e2e.manifests import claim, claim_in, pod_with
 from tests.e2e.prometheus import Prometheus, scraping
@@ -122,6 +123,8 @@ def draw(driver: Installation, seconds: float, report: Callable[[str], None]) ->
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with scraping(driver, folder, report) as prometheus, trouble(driver):
+            for first in ("gcu_card_info", "gcu_controller_leading"):
+                wait_until(partial(prometheus.has_data, first), PATIENCE, first)
             begin = time.time()
             report(f"pods come and go for {seconds:.0f} s")
             churn(driver.cluster, seconds)

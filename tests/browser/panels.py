@@ -26,7 +26,8 @@ _COLUMN: Final = (WIDTH - _GAP) / 24  # of Grafana's grid
 _ROW: Final = 38
 _HEAD: Final = 34  # the title of the page, and of a panel
 _LEGEND_ROW: Final = 20
-_LEFT: Final = 64  # for the labels of an axis
+_LEFT: Final = 76  # for the labels of an axis
+_MIB: Final = 2**20
 _COLOURS: Final = (
     "#1f78c1", "#e0752d", "#3f9a4b", "#8f3bb8", "#c4162a", "#b08900",
     "#0f8c8c", "#d16ba5", "#5b6b7b", "#7a5230", "#6f9f1f", "#3d4fd1",
@@ -37,8 +38,8 @@ h1 { position: absolute; margin: 0; left: 8px; top: 9px; font-size: 15px; }
 section { position: absolute; background: #fff; border: 1px solid #dcdfe3; border-radius: 3px;
   box-sizing: border-box; overflow: hidden; }
 h2 { margin: 0; padding: 8px 10px 0; height: 26px; box-sizing: border-box; font-size: 12px; }
-.stat { text-align: center; font-size: 40px; color: #1f7a3a; padding-top: 45px; }
-.bar { margin: 6px 10px; } .bar i { display: block; height: 18px; background: #7fb98b; }
+.stat { text-align: center; font-size: 40px; padding-top: 62px; }
+.bar { margin: 6px 10px; } .bar i { display: block; height: 18px; background: #8fb4dc; }
 .bar b { float: right; }
 .legend { padding: 0 10px; font-size: 11px; line-height: 20px; }
 .legend span { margin-right: 14px; white-space: nowrap; }
@@ -75,8 +76,9 @@ Found = Sequence[tuple[str, Series]]
 
 def height(dashboard: Object) -> int:
     """CSS pixels of the whole page."""
-    places = (panel["gridPos"] for panel in dashboard["panels"])
-    return _HEAD + max(place["y"] + place["h"] for place in places) * _ROW + _GAP
+    places = [panel["gridPos"] for panel in dashboard["panels"]]
+    rows: int = max(place["y"] + place["h"] for place in places)
+    return _HEAD + rows * _ROW + _GAP
 
 
 def page(dashboard: Object, read: Callable[[Object], Sequence[Series]]) -> str:
@@ -114,13 +116,13 @@ def _panel(of: str, panel: Object, read: Callable[[Object], Sequence[Series]]) -
 
 
 def _name(template: str, labels: Mapping[str, str]) -> str:
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: labels.get(match[1], ""), template)
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: labels.get(match[1], ""), template).strip()
 
 
 def text(value: float, unit: str) -> str:
     """The value as Grafana prints it in the unit `short`, `s`, `ops` or `bytes`."""
     if unit == "bytes":
-        return f"{value / 2**20:.3g} MiB"
+        return f"{value / _MIB:.3g} MiB"
     if unit == "ops":
         return f"{value:.3g} ops/s"
     if unit == "short":
@@ -171,7 +173,8 @@ def _chart(found: Found, unit: str, wide: float, high: float) -> str:
     begin = min(series.points[0][0] for _, series in found)
     end = max(series.points[-1][0] for _, series in found)
     values = [value for _, series in found for _, value in series.points if not math.isnan(value)]
-    marks = ticks(max(values))
+    scale = _MIB if unit == "bytes" else 1
+    marks = [mark * scale for mark in ticks(max(values) / scale)]
 
     def x(at: float) -> float:
         return _LEFT + (at - begin) / ((end - begin) or 1) * (wide - _LEFT - 16)
