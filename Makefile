@@ -120,8 +120,9 @@ bench-%: ## run one measurement: a table, then JSON on the last line [ARGS='--fl
 	@$(PY) -m bench.$* $(ARGS)
 
 .PHONY: picture
-picture: ## draw docs/images/view.png, the page of `kubectl gcu view`, of the cluster that `make demo` left (root)
+picture: ## draw docs/images/: the page of `kubectl gcu view`, and the dashboards, of the cluster that `make demo` left (root)
 	@$(PY) -m tests.browser.picture
+	@$(PY) -m tests.browser.dashboards $(ARGS)
 
 .PHONY: lint
 lint: ## ruff, mypy --strict, import-linter: all of them, even if one fails

@@ -23,7 +23,7 @@ from tests.cluster.errors import ClusterError
 from tests.cluster.packages import BROWSER, install_missing
 from tests.cluster.waiting import PATIENCE, wait_until
 
-PICTURE: Final = Path(__file__).parents[2] / "docs" / "images" / "view.png"
+IMAGES: Final = Path(__file__).parents[2] / "docs" / "images"
 _WIDTH: Final = 1280
 _MOST_BYTES: Final = 200 * 1024
 _TWO_FRAMES: Final = "new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))"
@@ -64,6 +64,14 @@ def draw(kubeconfig: Path) -> bytes:
         return browser.picture()
 
 
+def write(file: Path, drawn: bytes, most: int) -> None:
+    """Write the picture. Raises ClusterError where it has more than `most` bytes."""
+    if len(drawn) > most:
+        raise ClusterError(f"{file.name}: {len(drawn)} bytes; at most {most} are for a page")
+    file.write_bytes(drawn)
+    print(f"{file}: {len(drawn)} bytes")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the picture; gives the exit status."""
     found = argparse.ArgumentParser(prog="python -m tests.browser.picture", description=__doc__)
@@ -72,15 +80,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         install_missing(print, BROWSER)
         drawn = draw(Cluster.attach(options.name).kubeconfig)
+        write(IMAGES / "view.png", drawn, _MOST_BYTES)
     except ClusterError as error:
         print(f"picture: {error}", file=sys.stderr)
         return 1
-    if len(drawn) > _MOST_BYTES:
-        print(f"picture: {len(drawn)} bytes; at most {_MOST_BYTES} are for a page", file=sys.stderr)
-        return 1
-    PICTURE.parent.mkdir(exist_ok=True)
-    PICTURE.write_bytes(drawn)
-    print(f"{PICTURE}: {len(drawn)} bytes")
     return 0
 
 

@@ -375,6 +375,18 @@ def test_dashboards_read_metrics_that_exist(helm: Helm) -> None:
         assert queried <= names()
 
 
+@pytest.mark.parametrize("file", sorted(CHECKOUT.glob("charts/*/files/dashboards/*.json")))
+def test_panels_name_each_line_and_hide_columns_of_the_scrape(file: Path) -> None:
+    of_scrape = {"Time", "__name__", "job", "instance", "endpoint"}
+    for panel in json.loads(file.read_text())["panels"]:
+        if panel["type"] == "timeseries":
+            assert all(target["legendFormat"] for target in panel["targets"]), panel["title"]
+            assert panel["fieldConfig"]["defaults"]["min"] == 0, panel["title"]
+        elif panel["type"] == "table":
+            [organize] = panel["transformations"]
+            assert of_scrape <= organize["options"]["excludeByName"].keys(), panel["title"]
+
+
 def names() -> set[str]:
     """All that the programs export, with the series of histograms."""
     found = set(map(exported_name, SPECS))

@@ -33,6 +33,14 @@ class Prometheus:
         found: list[dict[str, Any]] = self._get("query", query=expression)["result"]
         return found
 
+    def query_range(
+        self, expression: str, begin: float, end: float, step: float
+    ) -> list[dict[str, Any]]:
+        """Labels and values of each series, every `step` seconds of that time since 1970."""
+        times = {"start": f"{begin}", "end": f"{end}", "step": f"{step}"}
+        found: list[dict[str, Any]] = self._get("query_range", query=expression, **times)["result"]
+        return found
+
     def has_data(self, expression: str) -> bool:
         return bool(self.query(expression))
 
