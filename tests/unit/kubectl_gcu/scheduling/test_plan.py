@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ from dra_driver.model.names import (
 from kubectl_gcu.cluster.manifest import parse_manifest
 from kubectl_gcu.cluster.to_decide import objects_to_decide
 from kubectl_gcu.scheduling.plan import Planner
-from tests.unit.controller.allocator.build import allocated, claim, device, pool, request
+from tests.unit.controller.allocator.build import allocated, claim, device, pool
 from tests.unit.controller.world import node
 from tests.unit.kubectl_gcu.manifests import TWO, limited, single, spec, template, workload
 from tests.unit.kubectl_gcu.server import Server, cluster
@@ -205,7 +206,8 @@ def test_the_slices_of_a_pods_containers_are_on_one_card() -> None:
 
 def test_amounts_may_be_numbers_wherever_an_api_server_takes_them() -> None:
     """Node b has 4 cpus."""
-    wanted = request(cls="shared-gcu.enflame.com", capacity={"slices": 2})
+    wanted = deepcopy(TWO)
+    wanted["exactly"]["capacity"]["requests"] = {"slices": 2}
     init = {"name": "init", "resources": {"requests": {"cpu": 1}, "limits": None}}
     of = spec(resourceClaimTemplateName="two") | {
         "initContainers": [init],
