@@ -49,6 +49,7 @@ from kubectl_gcu.scheduling.packing import (
     unconsidered_plugins,
 )
 from kubectl_gcu.scheduling.remedies import (
+    missing_profile,
     tainted_cards,
     users_of_several,
     when_all_claims_ended,
@@ -153,7 +154,9 @@ class LiveAllocator:
         if not self._would_fit(asked, without=held):
             requests = [r.device_request for each in asked.wanted for r in each.exact_requests()]
             with self._without(held) as state:
-                remedy = when_all_claims_ended(count_words(state, r, nodes) for r in requests)
+                remedy = missing_profile(state, requests, nodes) or when_all_claims_ended(
+                    count_words(state, r, nodes) for r in requests
+                )
                 tainted = tainted_cards(state, requests, nodes)
             return replace(verdict, remedy=remedy, tainted=tainted, needs_person=True)
         tried, untried = held[:_MOST_TRIED], len(held[_MOST_TRIED:])

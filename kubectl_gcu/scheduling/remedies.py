@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from controller.allocator.device_request import DeviceRequest
+from controller.allocator.diagnosis import attribute_texts
 from controller.allocator.nodes.node_info import CardDevices
 from controller.allocator.nodes.node_set import NodeSet, numbers
 from controller.allocator.nodes.signature import Feasibility
 from controller.allocator.state import State
 from controller.allocator.taints import Taint
+from dra_driver.asks.templates import profile_selector
 from dra_driver.model.claims.claim import Object, reserved_for
-from dra_driver.model.names import TAINT_UNHEALTHY
+from dra_driver.model.names import ATTR_PROFILES, CAPACITY_SIZE, TAINT_UNHEALTHY
 from kubectl_gcu.inventory.problem_pages import PAGES as PAGES_BY_TAINT
 
+_SIZE: Final = re.compile(r"(?:^|,)([0-9]+)g[.]")
 _TAINTED: Final = f"{Feasibility.TAINTED} "
 # What only a person, or time, ends; by the words of controller/allocator/diagnosis.py.
 PAGES: Final = {
@@ -54,6 +58,18 @@ def when_all_claims_ended(counts: Iterable[Counter[str]]) -> str:
         "ask for less, as the end of all claims would not help; or let the node's administrator "
         f"end what keeps cards from being used: {text}"
     )
+
+
+def missing_profile(state: State, requests: Iterable[DeviceRequest], nodes: NodeSet) -> str:
+    """What helps a limit for an instance of a size that no card on the `nodes` has; empty if there
+    is none such, or no card that can be divided."""
+    offered = sorted(attribute_texts(state, nodes, ATTR_PROFILES))
+    sizes = {match[1] for text in offered for match in _SIZE.finditer(text)}
+    for asked in requests if offered else ():
+        size = asked.texts.get(CAPACITY_SIZE, "")
+        if size not in sizes and profile_selector(size) in asked.selectors:
+            return f"no profile has size {size}; the card's profiles are {' or '.join(offered)}"
+    return ""
 
 
 def tainted_cards(
