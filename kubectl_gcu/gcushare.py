@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from dra_driver.model.mode import Mode
@@ -66,10 +67,19 @@ def _pods(card: CardView) -> Iterator[dict[str, Any]]:
             "creationTimestamp": pod.created or None,
             "usedGCU": sum(holder.amount for _, holder in holds),
             "phase": pod.phase,
-            "containers": {
-                name: dict(_allocated(holder)) for pod, holder in holds for name in pod.containers
-            },
+            "containers": _containers(holds),
         }
+
+
+def _containers(holds: Iterable[tuple[HoldingPod, Holder]]) -> dict[str, dict[str, object]]:
+    """What each container has of the card, by its name. Of several instances one is named."""
+    found: dict[str, dict[str, object]] = {}
+    amounts = Counter[str]()
+    for pod, holder in holds:
+        for name in pod.containers:
+            amounts[name] += holder.amount
+            found[name] = dict(_allocated(holder)) | {"request": amounts[name]}
+    return found
 
 
 def _allocated(holder: Holder) -> Iterator[tuple[str, object]]:

@@ -226,14 +226,14 @@ def _profiles(state: State, exact: ExactRequest, nodes: NodeSet) -> str:
     """What the sizes of instances could be: a limit's size is that of a profile."""
     if exact.class_name != CLASS_DRS:
         return ""
-    words = " or ".join(sorted(_texts(state, nodes, ATTR_PROFILES)))
+    words = " or ".join(sorted(attribute_texts(state, nodes, ATTR_PROFILES)))
     return f"; the profiles of cards are {words}" if words else ""
 
 
 def _offered(state: State, nodes: NodeSet) -> str:
     """In which modes alone, where the rules of the cards leave out others: which isolation they
     stand for is what a claim may have asked for."""
-    modes = [mode for mode in Mode if mode in _texts(state, nodes, ATTR_TYPE)]
+    modes = [mode for mode in Mode if mode in attribute_texts(state, nodes, ATTR_TYPE)]
     if not modes or len(modes) == len(Mode):
         return ""
     words = (
@@ -243,7 +243,7 @@ def _offered(state: State, nodes: NodeSet) -> str:
     return f"; these cards are offered as {' and '.join(words)} only"
 
 
-def _texts(state: State, nodes: NodeSet, attribute: str) -> set[str]:
+def attribute_texts(state: State, nodes: NodeSet, attribute: str) -> set[str]:
     """The values of an attribute of the devices on these nodes."""
     return {
         kind.text(attribute)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller.webhook.review import Operation
-from dra_driver.asks.claims import CLAIM, claim_of
+from dra_driver.asks.claims import CLAIM, LimitsClaim, claim_of
 from dra_driver.asks.limits import Container
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import Refused
@@ -44,11 +44,20 @@ def translate_limits(pod: Object, rules: LimitRules) -> list[Operation]:
 def resources_without(pod: Object, container: Container, limits: Collection[str]) -> Object:
     """A copy of the container's resources without these limits, and without their requests."""
     resources: Object = dict(pod["spec"][container.field][container.index]["resources"])
-    for field in {"limits", "requests"} & resources.keys():
-        resources[field] = {
-            name: amount for name, amount in resources[field].items() if name not in limits
-        }
+    for field in ("limits", "requests"):
+        if listed := resources.get(field):
+            resources[field] = {name: listed[name] for name in listed if name not in limits}
     return resources
+
+
+def resources_by_claim(pod: Object, claim: LimitsClaim) -> Iterator[tuple[Container, Object]]:
+    """The resources of each container that asks for GCUs, with its request of the claim in place
+    of its limits."""
+    for container, request in zip(claim.ask.containers, claim.requests, strict=True):
+        resources = resources_without(pod, container, claim.ask.limits)
+        reference = {"name": CLAIM, "request": request}
+        resources["claims"] = [*(resources.get("claims") or ()), reference]
+        yield container, resources
 
 
 def _claims_for_limits(pod: Object, rules: LimitRules) -> Iterator[Operation]:
@@ -58,10 +67,7 @@ def _claims_for_limits(pod: Object, rules: LimitRules) -> Iterator[Operation]:
         return
     if claim is None:
         return
-    for container, request in zip(claim.ask.containers, claim.requests, strict=True):
-        resources = resources_without(pod, container, claim.ask.limits)
-        reference = {"name": CLAIM, "request": request}
-        resources["claims"] = [*(resources.get("claims") or ()), reference]
+    for container, resources in resources_by_claim(pod, claim):
         yield {"op": "replace", "path": f"{container.path}/resources", "value": resources}
     claims = [*(pod["spec"].get("resourceClaims") or ()), claim.reference]
     yield {"op": "add", "path": "/spec/resourceClaims", "value": claims}

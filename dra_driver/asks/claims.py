@@ -46,18 +46,33 @@ def claim_of(pod: Pod) -> LimitsClaim | None:
     ask = read_ask(pod)
     if ask is None:
         return None
-    if any(reference["name"] == CLAIM for reference in pod["spec"].get("resourceClaims") or ()):
-        raise Refused(
-            f"the pod's limits for GCUs become its claim {CLAIM}, and it has one of that name "
-            "already",
-            remedy="give that claim another name, or leave the limits out",
-        )
+    for reference in pod["spec"].get("resourceClaims") or ():
+        if reference["name"] == CLAIM:
+            raise _has_claim(pod, ask, reference)
     users = _users(ask.containers)
     requests = (
         next(i for i, user in enumerate(users) if user is container or _serves(user, container))
         for container in ask.containers
     )
     return LimitsClaim(ask, _template(ask, users), tuple(f"gcu-{i}" for i in requests))
+
+
+def _has_claim(pod: Pod, ask: Ask, reference: Mapping[str, str]) -> Refused:
+    """Why a pod with such a claim cannot have limits. API servers run the admission plugin
+    LimitRanger once more after the limits became a claim, and it gives default limits again
+    (k8s.io/apiserver 1.37.2, reinvoker.Admit)."""
+    if devices_named(reference.get("resourceClaimTemplateName") or "") is None:
+        return Refused(
+            f"the pod's limits for GCUs become its claim {CLAIM}, and it has one of that name "
+            "already",
+            remedy="give that claim another name, or leave the limits out",
+        )
+    limits = " and ".join(ask.limits)
+    return Refused(
+        f"a LimitRange of namespace {pod['metadata']['namespace']} gives default limits for "
+        f"{limits}, which come back after they became a claim",
+        remedy=f"remove {limits} from its default, defaultRequest and max",
+    )
 
 
 def _users(containers: Sequence[Container]) -> list[Container]:

@@ -143,6 +143,10 @@ def _exactly(kind: LimitKind, amount: int) -> Object:
     exactly["capacity"] = {"requests": {kind.capacity: str(amount)}}
     if kind.capacity == CAPACITY_SIZE:
         # A claim's size is rounded up to the next profile; a limit names the very profile.
-        expression = f'device.attributes["{DRIVER}"].{ATTR_PROFILES}.matches("(^|,){amount}g[.]")'
-        exactly["selectors"] = [{"cel": {"expression": expression}}]
+        exactly["selectors"] = [{"cel": {"expression": profile_selector(str(amount))}}]
     return exactly
+
+
+def profile_selector(size: str) -> str:
+    """The expression by which a limit for an instance selects cards with a profile of the size."""
+    return f'device.attributes["{DRIVER}"].{ATTR_PROFILES}.matches("(^|,){size}g[.]")'

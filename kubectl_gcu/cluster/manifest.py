@@ -23,6 +23,7 @@ _COUNTS: Final = {
     "StatefulSet": "replicas",
     "Job": "parallelism",
 }
+_LISTS_OF_AMOUNTS: Final = frozenset({"requests", "limits", "overhead"})
 _CLAIM, _TEMPLATE, _GROUP = "ResourceClaim", "ResourceClaimTemplate", "PodGroup"
 
 
@@ -50,7 +51,10 @@ def load_documents(name: str) -> list[Any]:
 def parse_manifest(documents: Iterable[Any], namespace: str) -> Manifest:
     """`namespace` is that of objects which name none. Raises InvalidValue for what is malformed,
     for a kind whose pods cannot be counted, and where there is no pod at all."""
-    objects = [_named(each, namespace, number) for number, each in enumerate(flat(documents), 1)]
+    objects = [
+        _named(_with_quantities(each), namespace, number)
+        for number, each in enumerate(flat(documents), 1)
+    ]
     pods: list[Object] = []
     for obj in objects:
         with malformed(obj):
@@ -76,6 +80,26 @@ def flat(documents: Iterable[Any]) -> Iterator[Object]:
             yield from flat(document["items"])
         else:
             yield document
+
+
+def _with_quantities(value: Any) -> Any:
+    """A copy with amounts of resources and capacities as text, which API servers store of numbers,
+    too."""
+    if isinstance(value, list):
+        return [_with_quantities(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: {name: _quantity(amount) for name, amount in each.items()}
+        if key in _LISTS_OF_AMOUNTS and isinstance(each, dict)
+        else _with_quantities(each)
+        for key, each in value.items()
+    }
+
+
+def _quantity(amount: Any) -> Any:
+    is_number = isinstance(amount, int | float) and not isinstance(amount, bool)
+    return str(amount) if is_number else amount
 
 
 def _named(obj: Object, namespace: str, number: int) -> Object:

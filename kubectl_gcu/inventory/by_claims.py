@@ -154,7 +154,7 @@ def _add_holder(cards: _Cards, claim: Object, result: Result, pods: Mapping[str,
         mode=mode,
         amount=_amount(mode, result),
         claim=full_name(claim),
-        pods=tuple(_users(claim, pods)),
+        pods=tuple(_users(claim, result, pods)),
         instance=_instance(data, result.request),
         admin=result.admin_access,
     )
@@ -200,7 +200,7 @@ def _instance(data: Mapping[str, Any], request: str) -> HolderInstance | None:
     )
 
 
-def _users(claim: Object, pods: Mapping[str, Object]) -> Iterator[HoldingPod]:
+def _users(claim: Object, result: Result, pods: Mapping[str, Object]) -> Iterator[HoldingPod]:
     """The pods that reserved the claim. A pod that the user may not read has no more than its
     name."""
     metadata = claim["metadata"]
@@ -209,7 +209,7 @@ def _users(claim: Object, pods: Mapping[str, Object]) -> Iterator[HoldingPod]:
         if pod is None:
             yield HoldingPod(metadata["namespace"], entry["name"], entry["uid"])
         else:
-            yield holding_pod(pod, _containers(pod, metadata["name"]))
+            yield holding_pod(pod, _containers(pod, metadata["name"], result.main_request))
 
 
 def holding_pod(pod: Object, containers: Iterable[str]) -> HoldingPod:
@@ -226,14 +226,17 @@ def holding_pod(pod: Object, containers: Iterable[str]) -> HoldingPod:
     )
 
 
-def _containers(pod: Object, claim: str) -> Iterator[str]:
-    """Those that use the claim, by themselves or by limits that kube-scheduler serves."""
+def _containers(pod: Object, claim: str, request: str) -> Iterator[str]:
+    """Those that use the request of the claim, by themselves or by limits that kube-scheduler
+    serves."""
     named = {name for name, made in claim_names(pod).items() if made == claim}
     extended = (pod.get("status") or {}).get("extendedResourceClaimStatus") or {}
     if extended.get("resourceClaimName") == claim:
         for each in extended.get("requestMappings") or ():
-            yield str(each["containerName"])
+            if each["requestName"] == request:
+                yield str(each["containerName"])
     for container in (*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"]):
         used = (container.get("resources") or {}).get("claims") or ()
-        if named & {each["name"] for each in used}:
+        # One that names no request uses all of the claim.
+        if any(each["name"] in named and each.get("request", request) == request for each in used):
             yield str(container["name"])

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from dra_driver.asks.templates import profile_selector
 from dra_driver.model.claims.capacity_requests import capacity_name
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.names import DRIVER
+from dra_driver.model.names import CAPACITY_SIZE, DRIVER
 
 _TYPE_META: Final = frozenset({"apiVersion", "kind"})
 
@@ -31,10 +32,16 @@ def _alternative(exact: Mapping[str, Any], amounts: Mapping[str, object]) -> str
     requests = (exact.get("capacity") or {}).get("requests") or {}
     said = {**amounts, **{capacity_name(name): amount for name, amount in requests.items()}}
     parts = [f"{name} {amount}" for name, amount in sorted(said.items())]
-    if exact.get("selectors"):
+    if any(not _is_of_limit(each, said) for each in exact.get("selectors") or ()):
         parts.append("by selectors")
     more = f" ({', '.join(parts)})" if parts else ""
     return f"{count} of {exact.get('deviceClassName', 'no class')}{more}"
+
+
+def _is_of_limit(selector: Mapping[str, Any], said: Mapping[str, object]) -> bool:
+    """Whether it says no more than the size: the pod's author wrote a limit, and no selector."""
+    expression = (selector.get("cel") or {}).get("expression")
+    return bool(expression == profile_selector(str(said.get(CAPACITY_SIZE))))
 
 
 def _configured(config: Iterable[Mapping[str, Any]], request: str) -> dict[str, object]:

@@ -10,7 +10,7 @@ from controller.cache import pods
 from controller.cache.keys import full_name
 from controller.cache.pod_groups import PodGroup, PodGroups
 from controller.placer.outcome import Unplaced
-from controller.webhook.limits import NODE_LABEL
+from controller.webhook.limits import NODE_LABEL, resources_by_claim
 from dra_driver.asks.claims import claim_of
 from dra_driver.asks.templates import template_for
 from dra_driver.kube.errors import NotFound
@@ -196,6 +196,10 @@ def _translated(pod: Object) -> Object:
     spec = pod["spec"] | {
         "resourceClaims": [*(pod["spec"].get("resourceClaims") or ()), claim.reference]
     }
+    for container, resources in resources_by_claim(pod, claim):
+        spec[container.field] = list(spec[container.field])
+        raw = spec[container.field][container.index]
+        spec[container.field][container.index] = raw | {"resources": resources}
     if (selector := spec.get("nodeSelector") or {}).get(NODE_LABEL) == "true":  # chart's default
         spec["nodeSelector"] = {name: selector[name] for name in selector if name != NODE_LABEL}
     return pod | {"spec": spec}

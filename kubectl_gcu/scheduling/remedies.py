@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from controller.allocator.device_request import DeviceRequest
-from controller.allocator.diagnosis import count_words
+from controller.allocator.diagnosis import attribute_texts, count_words
 from controller.allocator.nodes.node_info import CardDevices
 from controller.allocator.nodes.node_set import NodeSet, numbers
 from controller.allocator.nodes.signature import Feasibility
 from controller.allocator.state import State
 from controller.allocator.taints import Taint
+from dra_driver.asks.templates import profile_selector
 from dra_driver.model.claims.claim import Object, reserved_for
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import ATTR_TYPE, TAINT_UNHEALTHY
+from dra_driver.model.names import ATTR_PROFILES, ATTR_TYPE, CAPACITY_SIZE, TAINT_UNHEALTHY
 from kubectl_gcu.inventory.problem_pages import PAGES as PAGES_BY_TAINT
 from kubectl_gcu.scheduling.unmet import unmet_selector
 
+_SIZE: Final = re.compile(r"(?:^|,)([0-9]+)g[.]")
 _TAINTED: Final = f"{Feasibility.TAINTED} "
 # What only a person, or time, ends; by the words of controller/allocator/diagnosis.py.
 PAGES: Final = {
@@ -32,7 +35,8 @@ def when_no_claim_is_left(
 ) -> tuple[str, tuple[str, ...]]:
     """What helps where the `state`, which has no claim on the `nodes`, does not serve the requests;
     and the cards that only taints keep from them, if the end of those helps."""
-    if remedy := _more_than_a_node_has(state, requests, nodes):
+    missing = _missing_profile(state, requests, nodes)
+    if remedy := missing or _more_than_a_node_has(state, requests, nodes):
         return remedy, ()
     counts = [count_words(state, each, nodes) for each in requests]
     lacking = (asked for asked, words in zip(requests, counts, strict=True) if not words.total())
@@ -96,6 +100,18 @@ def _more_than_a_node_has(state: State, requests: Sequence[DeviceRequest], nodes
         "ask for less: all devices of a pod come from one node, and the largest has "
         f"{most} {noun}{'s' * (most > 1)} that the request selects"
     )
+
+
+def _missing_profile(state: State, requests: Iterable[DeviceRequest], nodes: NodeSet) -> str:
+    """What helps a limit for an instance of a size that no card on the `nodes` has; empty if there
+    is none such, or no card that can be divided."""
+    offered = sorted(attribute_texts(state, nodes, ATTR_PROFILES))
+    sizes = {match[1] for text in offered for match in _SIZE.finditer(text)}
+    for asked in requests if offered else ():
+        size = asked.texts.get(CAPACITY_SIZE, "")
+        if size not in sizes and profile_selector(size) in asked.selectors:
+            return f"no profile has size {size}; the card's profiles are {' or '.join(offered)}"
+    return ""
 
 
 def _tainted_cards(

@@ -63,6 +63,11 @@ refuse what cannot be translated.
 params.metadata.?annotations[?"gcu.enflame.com/limits-become-claims"].orValue("") == "true"
 {{- end -}}
 
+{{/* The names of the claim templates for limits (dra_driver/asks/templates.py), as a CEL string of a regular expression. */}}
+{{- define "gcu.limits.templates" -}}
+"^enflame-((gcu|part-gcu-devices|(shared-gcu|drs-gcu)(-devices)?)(-[1-9][0-9]{0,2}){1,32}|(fixed-share|best-effort)(-([1-9][0-9]{0,6}m)?([1-9][0-9]?c)?){1,32})$"
+{{- end -}}
+
 {{/*
 CEL of a patch that adds something to a list of the pod; takes (list "the list" "its path" "what is added"), all in CEL. What is there already
 is not written again: API servers from 1.37 on cannot put an object that they have decoded into a patch.

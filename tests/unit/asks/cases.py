@@ -298,6 +298,21 @@ REFUSED = REFUSED_MEASURES | {
         spec={"resourceClaims": [{"name": CLAIM, "resourceClaimName": "any"}]},
         words="it has one of that name already",
     ),
+    "a claim of that name by a template that is not ours": Case(
+        [{SHARED: "1"}],
+        spec={"resourceClaims": [{"name": CLAIM, "resourceClaimTemplateName": "enflame-mine"}]},
+        words="it has one of that name already",
+    ),
+    "limits that came back after they became a claim": Case(
+        [{MEMORY: "20480", CORE: "40"}],
+        spec={
+            "resourceClaims": [
+                {"name": CLAIM, "resourceClaimTemplateName": "enflame-fixed-share-20480m40c"}
+            ]
+        },
+        words=r"a LimitRange of namespace \S+ gives default limits for enflame.com/gcu-memory and "
+        "enflame.com/gcu-core, which come back after they became a claim",
+    ),
 }
 
 

@@ -101,6 +101,23 @@ def test_a_pod_of_two_containers_is_one_entry() -> None:
     assert user["containers"] == {"main": INSTANCE, "side": {"allocated": True, "request": 1}}
 
 
+def test_each_container_has_what_its_requests_got() -> None:
+    """The container `main` names no request, and so uses all."""
+    user = pod("one")
+    user["spec"]["containers"][1]["resources"] = {"claims": [{"name": "gcu", "request": "gcu-1"}]}
+    shares = [
+        result("shared", 1, request=f"gcu-{i}", consumedCapacity={"slices": slices})
+        for i, slices in enumerate("32")
+    ]
+    state = replace(BY_CLAIMS, claims=(claim("one", *shares, data={"minor": 5}),), pods=(user,))
+    [found] = printed(state, Mode.SHARED)["devices"]["5"]["pods"]
+    assert found["usedGCU"] == 5
+    assert found["containers"] == {
+        "main": {"allocated": True, "request": 5},
+        "side": {"allocated": True, "request": 2},
+    }
+
+
 @pytest.mark.parametrize(
     ("form", "total"), [("gcushare", 6), ("gcushare-drs", 12)], ids=["slices", "instances"]
 )

@@ -121,23 +121,46 @@ def test_cards_of_one_kind_have_their_own_uuid() -> None:
     assert cards == [("a", 1, "TPUA0"), ("a", 2, "TPUA1"), ("b", 1, "TPUA0"), ("b", 2, "TPUA1")]
 
 
+def users(held: Object, user: Object) -> dict[int, tuple[str, ...]]:
+    """The containers of the pod that use what the claim holds of a card, by the amount."""
+    nodes, _ = inventory(replace(BY_CLAIMS, claims=(held,), pods=(user,)))
+    holders = [holder for card in nodes[0].cards for holder in card.holders]
+    return {holder.amount: holder.pods[0].containers for holder in holders}
+
+
 def test_the_containers_of_a_claim_that_kube_scheduler_made_for_limits() -> None:
     """Another claim's mappings are not its own."""
     user = pod("one")
     del user["spec"]["resourceClaims"], user["spec"]["containers"][0]["resources"]
     user["status"]["extendedResourceClaimStatus"] = {
         "resourceClaimName": "one",
-        "requestMappings": [{"containerName": "side", "requestName": "container-1-request-0"}],
+        "requestMappings": [
+            {"containerName": "side", "requestName": "container-1-request-0"},
+            {"containerName": "main", "requestName": "container-0-request-0"},
+        ],
     }
-    nodes, _ = inventory(replace(BY_CLAIMS, pods=(user, pod("two"))))
-    users = {
-        holder.claim: [each.containers for each in holder.pods]
-        for card in nodes[0].cards
-        for holder in card.holders
-        if holder.pods
-    }
-    assert users["team/one"] == [("side",)]
-    assert users["team/two"] == [("main",)]
+    shares = [
+        result("shared", 1, request=f"container-{i}-request-0", consumedCapacity={"slices": slices})
+        for i, slices in enumerate("32")
+    ]
+    assert users(claim("one", *shares), user) == {3: ("main",), 2: ("side",)}
+    other = claim("one", *shares)
+    other["metadata"] |= {"name": "other"}
+    assert users(other, user) == {3: (), 2: ()}
+
+
+def test_the_containers_of_each_request() -> None:
+    """As the webhook makes a claim of limits, and of alternatives; `all` names no request."""
+    user = pod("one")
+    user["spec"]["containers"] = [
+        {"name": name, "resources": {"claims": [{"name": "gcu", "request": request}]}}
+        for name, request in (("policy", "gcu-0"), ("reward", "gcu-1"))
+    ] + [{"name": "all", "resources": {"claims": [{"name": "gcu"}]}}]
+    shares = [
+        result("shared", 1, request=request, consumedCapacity={"slices": slices})
+        for request, slices in (("gcu-0", "3"), ("gcu-1/small", "2"))
+    ]
+    assert users(claim("one", *shares), user) == {3: ("policy", "all"), 2: ("reward", "all")}
 
 
 def terminated(code: int = 0) -> Object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dra_driver.asks.templates import devices_named
 from dra_driver.model.claims.claim import Object
 from kubectl_gcu.scheduling.asked import asked
 from tests.unit.controller.allocator.build import claim, request
@@ -53,6 +54,11 @@ def configured(parameters: Object, *requests: str, driver: str = "gcu.enflame.co
             configured({"cores": 20}, driver="gpu.example.com"),
             "1 of part-gcu.enflame.com",
             id="another driver",
+        ),
+        pytest.param(
+            {"spec": {"devices": devices_named("enflame-drs-gcu-2")}},
+            "1 of drs-gcu.enflame.com (size 2)",
+            id="the limit for an instance",
         ),
         pytest.param({"spec": {}}, "", id="nothing"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -30,6 +31,9 @@ from tests.unit.kubectl_gcu.manifests import TWO, limited, single, spec, templat
 from tests.unit.kubectl_gcu.server import Server, cluster
 
 FIVE = {"slices": "5"}
+B = node("b")
+B["status"]["allocatable"]["cpu"] = "4"
+FOUR_CPUS = (NODES, B)
 
 
 def plan(*manifests: Object, server: Any = None) -> tuple[list[str], Planner]:
@@ -161,6 +165,18 @@ def test_limits(limits: dict[str, str], words: str) -> None:
     assert found.startswith(f"pod default/p: {words}")
 
 
+@pytest.mark.parametrize("amount", ["2", 2], ids=["text", "number"])
+def test_requests_beside_limits(amount: str | int) -> None:
+    """API servers set the request of an extended resource to its limit, and users write both. No
+    node has such a resource where limits become claims."""
+    of = limited()
+    both = {RESOURCE_SHARED: amount, "cpu": amount}
+    of["containers"][0]["resources"] = {"limits": both, "requests": both}
+    assert plan(single(of), server=cluster(FOUR_CPUS))[0] == [
+        "pod default/p: node b: shared-0000-02-00-0 (slices 2)"
+    ]
+
+
 def test_an_init_container_and_the_vendors_label() -> None:
     of = limited(**{RESOURCE_SHARED: "2"}) | {"nodeSelector": {"enflame.com/gcushare": "true"}}
     of["initContainers"] = of.pop("containers")
@@ -186,6 +202,25 @@ def test_the_slices_of_a_pods_containers_are_on_one_card() -> None:
     server = cluster(*more, *held, full, (NODES, node("c")))
     [found], _ = plan(single(of), server=server)
     assert found.startswith("pod default/p: does not fit: ")
+
+
+def test_amounts_may_be_numbers_wherever_an_api_server_takes_them() -> None:
+    """Node b has 4 cpus."""
+    wanted = deepcopy(TWO)
+    wanted["exactly"]["capacity"]["requests"] = {"slices": 2}
+    init = {"name": "init", "resources": {"requests": {"cpu": 1}, "limits": None}}
+    of = spec(resourceClaimTemplateName="two") | {
+        "initContainers": [init],
+        "overhead": {"cpu": 0.5},
+        "resources": {"requests": {"cpu": 2}, "limits": {"memory": 1e9}},
+    }
+    server = cluster(FOUR_CPUS)
+    of["containers"][0]["resources"] = {"requests": {"cpu": 1}}
+    found, _ = plan(template("two", wanted), single(of), server=server)
+    assert found == ["pod default/p: node b: shared-0000-02-00-0 (slices 2)"]
+    of["overhead"]["cpu"] = 3
+    [found_now], _ = plan(template("two", wanted), single(of), server=server)
+    assert "without free cpu" in found_now
 
 
 def test_a_list() -> None:

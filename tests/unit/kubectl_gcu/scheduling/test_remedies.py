@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dra_driver.asks.templates import devices_named
 from dra_driver.kube.resources import (
     DEVICE_CLASSES,
     NODES,
@@ -164,6 +165,23 @@ def test_what_helps_where_no_claims_end_does(
     verdict = explained(server).verdict
     assert verdict is not None
     assert verdict.remedy == remedy
+
+
+def test_a_limit_for_an_instance_of_a_size_that_no_profile_has() -> None:
+    wanted = claim("c")
+    wanted["spec"]["devices"] = devices_named("enflame-drs-gcu-2")
+    server: Any = Server(
+        *((RESOURCE_SLICES, each) for each in pool("a", [device("drs", 1)])),
+        *((DEVICE_CLASSES, each) for each in CLASSES.values()),
+        (NODES, node("a")),
+        (RESOURCE_CLAIMS, wanted),
+        (PODS, pod("p", "c")),
+    )
+    verdict = explained(server).verdict
+    assert verdict is not None
+    assert verdict.remedy == (
+        "no profile has size 2; the card's profiles are 1g.6gb,3g.20gb,6g.40gb"
+    )
 
 
 AFFINITY = {
