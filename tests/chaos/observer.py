@@ -83,7 +83,7 @@ class Observer:
         for pod in self._cluster.get("pods", scope)["items"]:
             for status in pod["status"].get("containerStatuses", ()):
                 end = (status.get("lastState") or {}).get("terminated")
-                if end and (end["exitCode"] not in _ASKED_FOR or end["reason"] == "OOMKilled"):
+                if end and _ended_by_itself(end):
                     name = pod["metadata"]["name"]
                     said = self._cluster.kubectl("logs", scope, name, "--previous", "--tail=3")
                     text = f"{name}: {end['reason']}, code {end['exitCode']}: {said.strip()}"
@@ -168,6 +168,12 @@ def _instances(ledger: Ledger | None) -> frozenset[str] | None:
         for device in held.devices
         if device.instance and device.instance.uuid
     )
+
+
+def _ended_by_itself(end: Object) -> bool:
+    """Not one that has not begun: the runtime gives up where the kubelet is killed meanwhile."""
+    was_killed = end["exitCode"] in _ASKED_FOR and end["reason"] != "OOMKilled"
+    return not was_killed and end["reason"] != "StartError"
 
 
 def _is_recent(event: Object) -> bool:
