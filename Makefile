@@ -122,7 +122,7 @@ bench-%: ## run one measurement: a table, then JSON on the last line [ARGS='--fl
 .PHONY: picture
 picture: ## draw docs/images/: the page of `kubectl gcu view`, and the dashboards, of the cluster that `make demo` left (root)
 	@$(PY) -m tests.browser.picture
-	@$(PY) -m tests.browser.dashboards $(ARGS)
+	@$(PY) -m tests.browser.dashboards
 
 .PHONY: lint
 lint: ## ruff, mypy --strict, import-linter: all of them, even if one fails

@@ -10,8 +10,8 @@ orders by the last attempt: that is the same, as all are tried each time. *named
 with the racks as `nomination.groupLabels`. *named, gates kept*: `nomination.waiting: 0`.
 
 *in use* is of all slices, over time. A wait begins when the last pod of a gang has come; what still
-waits when the day ends has waited until then. Figures are sums over the seeds, which break ties of
-kube-scheduler's scores.
+waits when the day ends has waited until then. Figures are of all seeds together, and what is
+left is their sum; seeds break ties of kube-scheduler's scores.
 """
 
 from __future__ import annotations

@@ -13,13 +13,18 @@ from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from controller.cache.keys import Key, uid_of
 from controller.write.commands import Answer, Command, WriteDone
 from dra_driver.model.claims.claim import Object
 
-_Task = Callable[[], object]
+
+class _Waiting(NamedTuple):
+    """A command whose turn has not come."""
+
+    begun: Future[Callable[[], Answer]]
+    finish: Callable[[], object]
 
 
 class CommandExecutor(Protocol):
@@ -52,13 +57,13 @@ class WriteDispatcher:
         self._keys: Counter[Key] = Counter()  # of the commands in flight
         self._uids: set[str] = set()  # of their objects
         self._uncertain: dict[str, Object] = {}  # claims by UID
-        self._behind: dict[str, deque[_Task]] = {}  # by sequence, behind one
+        self._behind: dict[str, deque[_Waiting]] = {}  # by sequence, behind one
 
     def has_room(self) -> bool:
         """Whether one more command may be dispatched. What waits for room is decided later, on
         newer facts."""
-        behind = sum(map(len, self._behind.values()))
-        return self._keys.total() - behind < self._limit
+        behind = (each.begun.done() for waiting in self._behind.values() for each in waiting)
+        return self._keys.total() - sum(behind) < self._limit
 
     def has_command(self, key: Key) -> bool:
         """Whether a command for the key has not ended."""
@@ -90,7 +95,7 @@ class WriteDispatcher:
         # A pool starts what was submitted first, so nothing waits long for what has begun.
         begun = self._pool.submit(in_context, self._writer.begin, command)
         finish = partial(contextvars.copy_context().run, self._finish, command, begun)
-        self._behind[command.sequence].append(finish)
+        self._behind[command.sequence].append(_Waiting(begun, finish))
 
     def finish(self, done: WriteDone) -> None:
         """The deciding thread has taken the answer: the command's objects are free again, claims
@@ -115,7 +120,7 @@ class WriteDispatcher:
     def _go_on(self, sequence: str) -> None:
         """The first command of the sequence has ended: the next one is executed."""
         if behind := self._behind.get(sequence):
-            self._pool.submit(behind.popleft())
+            self._pool.submit(behind.popleft().finish)
         else:
             self._behind.pop(sequence, None)
 

@@ -71,7 +71,7 @@ def _has_claim(pod: Pod, ask: Ask, reference: Mapping[str, str]) -> Refused:
     return Refused(
         f"a LimitRange of namespace {pod['metadata']['namespace']} gives default limits for "
         f"{limits}, which come back after they became a claim",
-        remedy=f"remove {limits} from its default, defaultRequest and max",
+        remedy=f"remove {limits} from its default, defaultRequest, min and max",
     )
 
 

@@ -62,27 +62,29 @@ def _named_cards(ways: list[str], cards: Iterable[CardView]) -> Iterator[str]:
     minors = {int(minor) for found in lists for minor in found[1].split(",")}
     for card in cards:
         if card.minor in minors:
-            holders = dict.fromkeys(str(pod) for each in card.holders for pod in each.pods)
+            having = (each for each in card.holders if not each.admin)
+            holders = dict.fromkeys(str(pod) for each in having for pod in each.pods)
             held = f", held by {first_of(list(holders), _MOST_NAMED)}" if holders else ""
             yield f"minor {card.minor} = {card.address}{held}"
 
 
 def container_ended(nodes: list[NodeView]) -> Iterator[Finding]:
     """A claim is the pod's: its card is free when all of the pod has ended."""
-    cards: defaultdict[tuple[str, HoldingPod], list[str]] = defaultdict(list)
+    cards: defaultdict[tuple[str, HoldingPod], dict[str, None]] = defaultdict(dict)
     for node in nodes:
         for card in node.cards:
             for holder in card.holders:
-                if holder.claim and all(map(_needs_nothing, holder.pods)):
+                keeps = holder.claim and not holder.admin
+                if keeps and all(map(_needs_nothing, holder.pods)):
                     for pod in holder.pods:
-                        cards[node.name, pod].append(str(card.address))
+                        cards[node.name, pod][str(card.address)] = None
     for (name, pod), held in cards.items():
         yield CONTAINER_ENDED.finding(
             f"pod {pod} on node {name}",
-            f"{', '.join(pod.ended)} ended, and the pod keeps {first_of(held, _MOST_NAMED)} while "
-            "its other containers run",
-            "Delete the pod or its Job. Write a sidecar as an init container with restartPolicy "
-            "Always: then it ends with the others.",
+            f"{', '.join(pod.ended)} ended, and the pod keeps {first_of(list(held), _MOST_NAMED)} "
+            "while its other containers run",
+            "Delete the pod or its Job. A sidecar ends with the other containers if it is an init "
+            "container with restartPolicy Always.",
         )
 
 

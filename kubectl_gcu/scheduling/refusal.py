@@ -14,9 +14,9 @@ MAKE_ROOM: Final = (
 )
 _FAILED: Final = "FailedScheduling"
 _COUNTED: Final = re.compile(r"(?:^|, )\d+ ")
+_NO_CLASS: Final = re.compile(r"request \S+: device class \S+ does not exist")
 # Of the plugins DynamicResources, NodeAffinity, TaintToleration and NodeUnschedulable (1.36.3): the
 # allocator decides about these by itself.
-_NO_CLASS: Final = re.compile(r"request \S+: device class \S+ does not exist")
 _OF_ALLOCATOR: Final = (
     "cannot allocate all claims",
     "cannot schedule extended resource claim",

@@ -39,9 +39,12 @@ def when_no_claim_is_left(
     if remedy := missing or _more_than_a_node_has(state, requests, nodes):
         return remedy, ()
     counts = [count_words(state, each, nodes) for each in requests]
-    lacking = (asked for asked, words in zip(requests, counts, strict=True) if not words.total())
-    if unmet := next(filter(None, (unmet_selector(state, each, nodes) for each in lacking)), ""):
-        return f"the end of all claims would not help: correct the selector {unmet}", ()
+    if not any(words.total() for words in counts):  # nor an alternative that has devices
+        for unmet in filter(None, (unmet_selector(state, each, nodes) for each in requests)):
+            return (
+                "the end of all claims would not help: correct the DeviceClass, or the selector "
+                f"{unmet}"
+            ), ()
     remedy = _when_all_claims_ended(counts)
     return remedy, _tainted_cards(state, requests, nodes)
 

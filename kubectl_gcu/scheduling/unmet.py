@@ -22,8 +22,8 @@ _MOST_VALUES: Final = 3
 
 def unmet_selector(state: State, asked: DeviceRequest, nodes: NodeSet) -> str:
     """The first selector that no device of the `nodes` meets, with the values that they have of the
-    attributes that it compares; empty if each selector alone selects some, or one has an error. The
-    same where a request is for devices of another driver."""
+    attributes that it compares; empty if each selector alone selects some, one has an error, the
+    nodes have no device, or the request is for devices of another driver."""
     devices = [
         device
         for node in map(state.fleet.at, numbers(nodes & state.fleet.all_nodes))
@@ -32,6 +32,8 @@ def unmet_selector(state: State, asked: DeviceRequest, nodes: NodeSet) -> str:
     ]
     if state.selectors.excludes(asked.selectors, DRIVER):
         return ""  # it is for another driver's devices
+    if not devices:
+        return ""
     with suppress(InvalidValue):
         for expression in asked.selectors:
             if not _is_met(state.selectors, expression, devices):

@@ -47,7 +47,7 @@ def unready(message: str) -> list[Object]:
     return [{"name": "main", "state": {"waiting": {"message": message}}}]
 
 
-def with_ended(*names: str) -> Installation:
+def with_ended(*names: str, claim: Object = CLAIM) -> Installation:
     """A pod of three containers, of which `work` and `more` use a card and `sidecar` does not."""
     uses = {"resources": {"claims": [{"name": "gcu"}]}}
     containers = [{"name": "work"} | uses, {"name": "more"} | uses, {"name": "sidecar"}]
@@ -55,7 +55,7 @@ def with_ended(*names: str) -> Installation:
     user = pod("user", containers=containers, resourceClaims=claims, restartPolicy="Never")
     ended = {"terminated": {"exitCode": 0}}
     user["status"]["containerStatuses"] = [{"name": each, "state": ended} for each in names]
-    return with_pods(user, of=with_state(claims=(CLAIM,)))
+    return with_pods(user, of=with_state(claims=(claim,)))
 
 
 NOT_REGISTERED = event(
@@ -146,8 +146,9 @@ FAULTS: dict[str, tuple[Installation, str]] = {
         with_ended("work", "more"),
         (
             "container-ended: pod default/user on node a: work, more ended, and the pod keeps "
-            "0000:01:00.0 while its other containers run. Delete the pod or its Job. Write a "
-            "sidecar as an init container with restartPolicy Always: then it ends with the others."
+            "0000:01:00.0 while its other containers run. Delete the pod or its Job. A "
+            "sidecar ends with the other containers if it is an init container with restartPolicy "
+            "Always."
         ),
     ),
     "an extender that is not called": (
@@ -198,6 +199,13 @@ def test_a_known_card_that_nobody_holds_has_no_holder() -> None:
 
 def test_a_card_that_a_container_still_uses() -> None:
     assert found_in(with_ended("work")) == []
+
+
+def test_access_for_administrators_keeps_no_card() -> None:
+    admins = copy.deepcopy(CLAIM)
+    [result] = admins["status"]["allocation"]["devices"]["results"]
+    result["adminAccess"] = True
+    assert found_in(with_ended("work", "more", claim=admins)) == []
 
 
 def assigned() -> Object:

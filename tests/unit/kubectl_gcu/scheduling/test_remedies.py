@@ -96,7 +96,7 @@ SELECTED = 'device.attributes["gcu.enflame.com"].card == "{}"'
             [[]],
             request(selector=SELECTED.format("0000:77:00.0")),
             (
-                "the end of all claims would not help: correct the selector "
+                "the end of all claims would not help: correct the DeviceClass, or the selector "
                 f"{SELECTED.format('0000:77:00.0')}, which no device meets: card is 0000:01:00.0 "
                 "on all"
             ),
@@ -106,7 +106,7 @@ SELECTED = 'device.attributes["gcu.enflame.com"].card == "{}"'
             [[], [], [], []],
             request(selector=SELECTED.format("0000:77:00.0")),
             (
-                "the end of all claims would not help: correct the selector "
+                "the end of all claims would not help: correct the DeviceClass, or the selector "
                 f"{SELECTED.format('0000:77:00.0')}, which no device meets: card is 0000:01:00.0, "
                 "0000:02:00.0, 0000:03:00.0 and 1 other"
             ),
@@ -116,7 +116,7 @@ SELECTED = 'device.attributes["gcu.enflame.com"].card == "{}"'
             [[]],
             request(selector='"S60G" in [device.attributes["gcu.enflame.com"].model]'),
             (
-                "the end of all claims would not help: correct the selector "
+                "the end of all claims would not help: correct the DeviceClass, or the selector "
                 '"S60G" in [device.attributes["gcu.enflame.com"].model], which no device meets'
             ),
             id="an expression of another form",
@@ -125,11 +125,20 @@ SELECTED = 'device.attributes["gcu.enflame.com"].card == "{}"'
             [[]],
             request(cls="drs-gcu.enflame.com"),
             (
-                "the end of all claims would not help: correct the selector device.driver == "
-                '"gcu.enflame.com" && device.attributes["gcu.enflame.com"].type in ["drs"], which '
-                "no device meets"
+                "the end of all claims would not help: correct the DeviceClass, or the selector "
+                'device.driver == "gcu.enflame.com" && '
+                'device.attributes["gcu.enflame.com"].type in ["drs"], which no device meets'
             ),
             id="none, by the DeviceClass",
+        ),
+        pytest.param(
+            [],
+            request(),
+            (
+                "the end of all claims would not help: correct the DeviceClass or the selectors of "
+                "the request, which select no device"
+            ),
+            id="no device at all",
         ),
         pytest.param(
             [[]],
