@@ -39,9 +39,9 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """kube-scheduler was told of a node. `spec` is what the hint has for the pod's spec, and is
-    written with the gate. The server has `refused` the hint, or the pod is gone."""
+class _Proposal:
+    """A node was proposed to kube-scheduler. What the hint has for the pod's `spec` is written with
+    the gate. The server has `refused` the hint, or the pod is gone."""
 
     spec: Object = field(default_factory=dict)
     refused: KubeError | None = None
@@ -64,7 +64,7 @@ class Writer:
         execute: Callable[[], Answer] = partial(self._execute, command)
         if isinstance(command, LiftGate) and command.node:
             try:
-                execute = partial(self._lift, command, self._tell(command))
+                execute = partial(self._lift, command, self._propose(command))
             except Exception as error:  # noqa: BLE001 - the deciding thread sets the object aside
                 execute = partial(Answer, error=error)
         return partial(_answer, execute)
@@ -73,7 +73,7 @@ class Writer:
         answer = Answer()
         match command:
             case LiftGate():
-                answer = self._lift(command, _Told())
+                answer = self._lift(command, _Proposal())
             case NameNode():
                 answer = self._name_node(command)
             case ClearNomination():
@@ -93,10 +93,10 @@ class Writer:
             return replace(found, are_unbound=False)
         return found
 
-    def _lift(self, command: LiftGate, told: _Told) -> Answer:
-        if told.is_gone:
+    def _lift(self, command: LiftGate, proposal: _Proposal) -> Answer:
+        if proposal.is_gone:
             return Answer()
-        return Answer(pod=self.lift_gate(command.pod, told.spec), hint_refused=told.refused)
+        return Answer(pod=self.lift_gate(command.pod, proposal.spec), hint_refused=proposal.refused)
 
     def _name_node(self, command: NameNode) -> Answer:
         """The pod is None in the answer if it is gone."""
@@ -108,18 +108,18 @@ class Writer:
         except (Conflict, Forbidden, Invalid) as error:
             return Answer(pod=pod, hint_refused=error) if self._is_there(pod) else Answer()
 
-    def _tell(self, command: LiftGate) -> _Told:
+    def _propose(self, command: LiftGate) -> _Proposal:
         """A server that refuses the hint keeps no pod waiting: the gate is lifted without it."""
         pod, node, hint = command.pod, command.node, command.hint
         try:
             if status := hint.status(node):
                 self._patch_status(pod, status)
-                return _Told()
-            return _Told(spec=hint.spec(self._read(pod, PODS), node))
+                return _Proposal()
+            return _Proposal(spec=hint.spec(self._read(pod, PODS), node))
         except NotFound:
-            return _Told(is_gone=True)
+            return _Proposal(is_gone=True)
         except (Conflict, Forbidden, Invalid) as error:
-            return _Told(refused=error, is_gone=not self._is_there(pod))
+            return _Proposal(refused=error, is_gone=not self._is_there(pod))
 
     def _patch_status(self, pod: Object, status: Object) -> Object:
         """Returns the pod with the name of its node, or without one."""

@@ -39,7 +39,7 @@ _SHAPES: Final = (
 )  # fmt: skip
 _ALIVE: Final = 3  # pods, and up to as many more
 _WAVE: Final = 100.0  # seconds in which the pods become more and fewer again
-_PAUSE: Final = 3.0
+_PAUSE: Final = 3.0  # between two changes: the recording shows that pace
 _STEPS: Final = 200  # of a range
 
 

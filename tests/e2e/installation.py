@@ -185,7 +185,7 @@ class Installation:
         return found
 
     def allocator(self) -> str:
-        """Which program allocates: `controller` or `scheduler`, as the controller's pod is told."""
+        """Which program allocates, by the controller's environment: `controller` or `scheduler`."""
         value = '{.spec.template.spec.containers[0].env[?(@.name=="GCU_ALLOCATOR")].value}'
         scope = f"--namespace={DRIVER_NAMESPACE}"
         name = f"{RELEASE}-controller"

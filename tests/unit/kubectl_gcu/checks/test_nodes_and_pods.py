@@ -48,7 +48,7 @@ def unready(message: str) -> list[Object]:
 
 
 def with_ended(*names: str, claim: Object = CLAIM) -> Installation:
-    """A pod of three containers, of which `work` and `more` use a card and `sidecar` does not."""
+    """A pod with three containers: `work` and `more` use a card, `sidecar` does not."""
     uses = {"resources": {"claims": [{"name": "gcu"}]}}
     containers = [{"name": "work"} | uses, {"name": "more"} | uses, {"name": "sidecar"}]
     claims = [{"name": "gcu", "resourceClaimName": "one"}]
