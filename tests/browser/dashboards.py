@@ -19,13 +19,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from dra_driver.model.mode import Mode
+from tests.browser import images
 from tests.browser.chromium import Chromium
 from tests.browser.panels import WIDTH, Series, height, page
-from tests.browser.picture import IMAGES, write
-from tests.cluster import state
 from tests.cluster.cluster import Cluster
-from tests.cluster.errors import ClusterError
-from tests.cluster.packages import BROWSER, install_missing
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.e2e.installation import CHART, Installation
 from tests.e2e.manifests import claim, claim_in, pod_with
@@ -135,24 +132,20 @@ def draw(driver: Installation, seconds: float, report: Callable[[str], None]) ->
         for stem, html in pages.items():
             (folder / stem).mkdir()
             image = drawn(html, height(found[stem]), folder / stem)
-            write(IMAGES / f"dashboard-{stem}.png", image, _MOST_BYTES)
+            images.write(f"dashboard-{stem}.png", image, _MOST_BYTES)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the pictures; gives the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.browser.dashboards", description=__doc__)
-    parser.add_argument("--name", default=state.DEFAULT, help="the cluster (default: %(default)s)")
     parser.add_argument(
         "--seconds", type=float, default=360.0, help="how long to record (default: %(default)s)"
     )
-    options = parser.parse_args(arguments)
-    try:
-        install_missing(print, BROWSER)
-        draw(Installation(Cluster.attach(options.name)), options.seconds, print)
-    except ClusterError as error:
-        print(f"picture: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return images.run(
+        parser,
+        arguments,
+        lambda cluster, options: draw(Installation(cluster), options.seconds, print),
+    )
 
 
 if __name__ == "__main__":
