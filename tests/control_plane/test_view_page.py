@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from dra_driver.kube.resources import RESOURCE_CLAIMS
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from kubectl_gcu.main import run
 from tests.browser.chromium import Chromium
 from tests.browser.picture import serving
@@ -94,9 +94,14 @@ def test_what_happens_is_on_the_screen_within_a_second(
         [node, "0000:00:00.0"],
         [node, "0000:01:00.0"],
     ]
-    scene.hands.start("mine")
+    scene.hands.start("mine", restartPolicy="Never")
     held = f"[...document.querySelectorAll('{cards}')].some(e => e.ariaLabel.includes('mine'))"
     page.browser.wait(held)
+    ended = {"name": "main", "state": {"terminated": {"exitCode": 0}}}
+    status = {"status": {"containerStatuses": [ended]}}
+    scene.api.patch(PODS, "mine", status, namespace=scene.namespace, subresource="status")
+    page.browser.hover(f"{cards}[aria-label*=mine]")
+    page.browser.wait("document.querySelector('#details').innerText.includes('main (ended)')")
     scene.hands.start("other")
     scene.hands.start("waits")
     page.browser.wait("document.querySelector('#waiting').innerText.includes('/waits')")

@@ -59,11 +59,16 @@ function ofHolder(holder) {
   made.append(element("p", "amount", amount(holder) + (holder.admin ? ` · ${word("admin")}` : "")));
   const rows = [["claim", holder.claim || word("noClaim")]];
   for (const pod of holder.pods) {
-    rows.push(["pod", podName(pod)], ["containers", pod.containers.join(", ")], ["age", age(pod.created)]);
+    rows.push(["pod", podName(pod)], ["containers", containers(pod)], ["age", age(pod.created)]);
   }
   if (!holder.pods.length) rows.push(["pod", word("unused")]);
   made.append(table(rows));
   return made;
+}
+
+function containers(pod) {
+  const named = (name) => (pod.ended.includes(name) ? word("containerEnded", name) : name);
+  return pod.containers.map(named).join(", ");
 }
 
 function table(rows) {
