@@ -45,10 +45,10 @@ from dra_driver.node.cdi.directory import CdiDirectory
 from dra_driver.node.cdi.metadata import MetadataDirectory
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.checkpoint.journal import Journal
+from dra_driver.node.claims.drs_card import DrsCard
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
 from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.node.locks import Locks
-from dra_driver.node.modes.driver import all_modes
 from dra_driver.node.preparer import Preparer
 from dra_driver.node.recovery.profile_prober import ProfileProber
 from dra_driver.node.recovery.reconciler import NodeReconciler
@@ -121,12 +121,8 @@ class Agent:
             ),
             locks=locks,
             injection=Injection(settings.injection),
-            modes=all_modes(
-                drs=drs,
-                tables=tables,
-                journal=self._journal,
-                slice_count=SliceTotals(self._journal.snapshot, published, self._card_configs),
-            ),
+            drs=DrsCard(drs, tables, self._journal.snapshot),
+            slice_count=SliceTotals(self._journal.snapshot, published, self._card_configs),
             failures=failures,
             on_recreated=self._event_reporter.instance_recreated,
         )

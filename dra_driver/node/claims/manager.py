@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from dra_driver.model.claims.measures import Share
 from dra_driver.model.claims.owner import Orphan, Owner
 from dra_driver.model.errors import GcuError, Refused
-from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.directory import CdiDirectory
 from dra_driver.node.cdi.files import CdiSpecs, visible_cards
@@ -31,7 +30,8 @@ from dra_driver.node.checkpoint.records import (
     Record,
     record,
 )
-from dra_driver.node.claims.device_ops import DeviceOps
+from dra_driver.node.claims.device_ops import DeviceOps, SliceCount
+from dra_driver.node.claims.drs_card import DrsCard
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
 from dra_driver.node.claims.reallocation import (
     aliases,
@@ -43,7 +43,6 @@ from dra_driver.node.claims.reallocation import (
 from dra_driver.node.claims.release import Release
 from dra_driver.node.claims.restore import OnRecreated, Outcome, Restore
 from dra_driver.node.locks import Locks
-from dra_driver.node.modes.driver import ModeDriver
 from dra_driver.node.ports import Hardware, IsCancelled
 
 logger = logging.getLogger(__name__)
@@ -61,7 +60,8 @@ class PreparedClaimManager:
         cdi: CdiDirectory,
         metadata: MetadataDirectory,
         locks: Locks,
-        modes: Mapping[Mode, ModeDriver],
+        drs: DrsCard,
+        slice_count: SliceCount,
         injection: Injection,
         failures: DeviceCircuitBreaker,
         on_recreated: OnRecreated,
@@ -69,7 +69,7 @@ class PreparedClaimManager:
         self._journal = journal
         self._locks = locks
         self._failures = failures
-        self._device_ops = DeviceOps(hardware, journal, modes)
+        self._device_ops = DeviceOps(hardware, journal, drs, slice_count)
         self._specs = CdiSpecs(hardware, cdi, metadata, injection)
         self._release = Release(
             hardware=hardware,
