@@ -21,6 +21,7 @@ from dra_driver.model.claims.measures import (
 )
 from dra_driver.model.claims.owner import Owner
 from dra_driver.model.errors import ForeignCard, GcuError, HardwareError
+from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FOREIGN
 from dra_driver.model.pci import PciAddress
@@ -38,6 +39,9 @@ from dra_driver.node.claims.failures import attribute_to
 from dra_driver.node.ports import Hardware
 
 logger = logging.getLogger(__name__)
+
+OnMade = Callable[[PreparedDevice, Instance], None]
+"""Called with a device, as it was on record, and the instance that it has instead."""
 
 SliceCount = Callable[[PciAddress], int]
 """The number of slices of a card."""
@@ -124,7 +128,9 @@ class DeviceOps:
         """The cards on which a device is not as recorded."""
         return frozenset(device.card for device in devices if self._verify(device) != device)
 
-    def recreate(self, owner: Owner, devices: PreparedDevices, cards: Cards) -> PreparedDevices:
+    def recreate(
+        self, owner: Owner, devices: PreparedDevices, cards: Cards, *, on_made: OnMade
+    ) -> PreparedDevices:
         """Create again the devices that are missing on `cards`. Each step is recorded before it
         is taken."""
         made = list(devices)
@@ -141,6 +147,8 @@ class DeviceOps:
             if found != made[at]:
                 made[at] = found
                 self._journal.write(record(ClaimStep.PREPARE_COMPLETED, owner, tuple(made)))
+                if found.instance is not None and found.instance != device.instance:
+                    on_made(device, found.instance)
         return tuple(made)
 
     def destroy(self, devices: PreparedDevices) -> Undestroyed:

@@ -79,7 +79,6 @@ class PreparedClaimManager:
             failures=failures,
         )
         self._restore = Restore(
-            journal=journal,
             specs=self._specs,
             device_ops=self._device_ops,
             failures=failures,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -12,12 +12,12 @@ import msgspec
 from msgspec.structs import replace
 
 from dra_driver.model.claims.owner import Owner
-from dra_driver.model.errors import GcuError, HardwareError
+from dra_driver.model.errors import HardwareError
 from dra_driver.model.instance import Instance
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.files import CdiSpecs
-from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.checkpoint.ledger import ClaimState, PreparedClaim
+from dra_driver.node.checkpoint.ledger import PreparedClaim
+from dra_driver.node.checkpoint.records import PreparedDevice
 from dra_driver.node.claims.device_ops import DeviceOps
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
 
@@ -51,19 +51,6 @@ OnRecreated = Callable[[RecreatedInstance], None]
 waits."""
 
 
-def recreated_instances(
-    before: PreparedClaim, after: PreparedClaim | None
-) -> tuple[RecreatedInstance, ...]:
-    """The instances that differ between two states of one prepared claim."""
-    if after is None or not before.state is after.state is ClaimState.PREPARE_COMPLETED:
-        return ()
-    return tuple(
-        RecreatedInstance(after.owner, new.card, old.instance, new.instance)
-        for old, new in zip(before.devices, after.devices, strict=False)
-        if new.instance is not None and new.instance != old.instance
-    )
-
-
 class Outcome(StrEnum):
     """What recovery did for an owner."""
 
@@ -80,7 +67,6 @@ class Outcome(StrEnum):
 class Restore:
     """Each method is called with the locks of the owner and of its cards held."""
 
-    journal: Journal
     specs: CdiSpecs
     device_ops: DeviceOps
     failures: DeviceCircuitBreaker
@@ -109,28 +95,19 @@ class Restore:
         return Outcome.RENDERED if self.specs.refresh(held) else Outcome.UNCHANGED
 
     def _recreate(self, held: PreparedClaim, missing: frozenset[PciAddress]) -> None:
-        with self.failures.attempt(held.owner, held.devices), self._reporting_recreated(held):
+        may_run = self.specs.exists(held.owner.uid)
+
+        def on_made(device: PreparedDevice, made: Instance) -> None:
+            if may_run:
+                told = RecreatedInstance(held.owner, device.card, device.instance, made)
+                self.on_recreated(told)
+
+        with self.failures.attempt(held.owner, held.devices):
             cards = self.specs.read_cards(missing, held.devices)
-            devices = self.device_ops.recreate(held.owner, held.devices, cards)
+            devices = self.device_ops.recreate(held.owner, held.devices, cards, on_made=on_made)
             self.render(replace(held, devices=devices))
         made = (device.device_name for device in held.devices if device.card in missing)
         self.failures.on_prepared(held.owner, made)
-
-    @contextmanager
-    def _reporting_recreated(self, held: PreparedClaim) -> Iterator[None]:
-        """Reports also after a failure: some of the instances may have been created."""
-        has_file = self.specs.exists(held.owner.uid)
-        failure: GcuError | None = None
-        try:
-            yield
-        except GcuError as error:
-            failure = error
-        if has_file:
-            now = self.journal.snapshot().claims.get(held.owner.uid)
-            for instance in recreated_instances(held, now):
-                self.on_recreated(instance)
-        if failure is not None:
-            raise failure
 
     def _missing(self, held: PreparedClaim) -> frozenset[PciAddress] | None:
         """The cards on which devices are missing. None where the cards do not answer, and a
