@@ -51,8 +51,7 @@ from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.node.locks import Locks
 from dra_driver.node.preparer import Preparer
 from dra_driver.node.recovery.profile_prober import ProfileProber
-from dra_driver.node.recovery.reconciler import NodeReconciler
-from dra_driver.node.recovery.recovery import Recovery
+from dra_driver.node.recovery.reconciler import NodeReconciler, Recovery
 from dra_driver.telemetry.program import Deadline
 from dra_driver.util.hooks import ChangeHook, OnChange
 
@@ -206,12 +205,7 @@ class Agent:
         )
         self._bring_up = BringUp(
             context,
-            recovery=Recovery(
-                claim_manager=claim_manager,
-                journal=self._journal,
-                cdi=cdi,
-                locks=locks,
-            ),
+            recovery=Recovery(claim_manager=claim_manager, journal=self._journal),
             dra=self._dra,
             device_plugin=self._device_plugin,
             card_count=self._card_count if settings.count_cards else None,

@@ -14,9 +14,7 @@ from dra_driver.model.identifiers import check_id
 from dra_driver.model.names import DRIVER
 from dra_driver.util.os_errors import OsErrorAs
 
-_NAME: Final = re.compile(
-    re.escape(f"{DRIVER}-claim-") + r"(?P<uid>[0-9A-Za-z-]+)\.json(?P<unfinished>\.new)?"
-)
+_NAME: Final = re.compile(re.escape(f"{DRIVER}-claim-") + r"(?P<uid>[0-9A-Za-z-]+)\.json(\.new)?")
 
 
 class CdiError(GcuError):
@@ -74,24 +72,13 @@ class CdiDirectory:
                 _remove(path)
             return True
 
-    def remove_unfinished(self, uid: str) -> None:
-        """Remove the unfinished file of an interrupted write."""
-        path = self._file(uid)
-        with _errors(path):
-            _remove(_unfinished(path))
-
-    def claims(self) -> tuple[frozenset[str], frozenset[str]]:
-        """The UIDs of claims with a file, and of those with an unfinished one."""
+    def uids(self) -> frozenset[str]:
+        """The UIDs of all claims with a file, finished or not; needs no lock."""
         with _errors(self._path):
             if not self._path.exists():
-                return frozenset(), frozenset()
-            found = [
-                match for path in self._path.iterdir() if (match := _NAME.fullmatch(path.name))
-            ]
-        return (
-            frozenset(match["uid"] for match in found if not match["unfinished"]),
-            frozenset(match["uid"] for match in found if match["unfinished"]),
-        )
+                return frozenset()
+            matches = [_NAME.fullmatch(path.name) for path in self._path.iterdir()]
+        return frozenset(match["uid"] for match in matches if match)
 
     def _file(self, uid: str) -> str:
         """Text instead of a Path, which interns its parts: after many claims the interpreter's

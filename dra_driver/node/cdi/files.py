@@ -97,10 +97,6 @@ class CdiSpecs:
             return None
         return PreparedClaim(owner, ClaimState.PREPARE_COMPLETED, devices, ())
 
-    def uids(self) -> frozenset[str]:
-        """The UIDs of all owners with a file; needs no lock."""
-        return self.cdi.claims()[0]
-
     def read_cards(
         self, addresses: Collection[PciAddress], devices: PreparedDevices = ()
     ) -> dict[PciAddress, Card]:

@@ -211,7 +211,7 @@ class PreparedClaimManager:
     def uids_without_record(self) -> frozenset[str]:
         """The UIDs of CDI files without a record. The files are listed first: a record is written
         before its file, and removed after it."""
-        return self._specs.uids() - self._journal.snapshot().claims.keys()
+        return self._specs.cdi.uids() - self._journal.snapshot().claims.keys()
 
     def disable_drs(self, card: PciAddress) -> None:
         """Switch DRS mode off where the driver switched it on and nobody holds an instance; raises

@@ -29,7 +29,7 @@ from dra_driver.node.claims.restore import RecreatedInstance
 from dra_driver.node.locks import Locks, Take, take_lock
 from dra_driver.node.ports import Hardware
 from dra_driver.node.preparer import Preparer
-from dra_driver.node.recovery.recovery import Recovery, Report
+from dra_driver.node.recovery.reconciler import Findings, Recovery
 
 NODE = "node-1"
 SLICES = 6
@@ -224,12 +224,7 @@ class World:
             clock=lambda: sum(self.pauses),
             pause=self.pauses.append,
         )
-        recovery = Recovery(
-            claim_manager=claim_manager,
-            journal=journal,
-            cdi=cdi,
-            locks=locks,
-        )
+        recovery = Recovery(claim_manager=claim_manager, journal=journal)
         return Agent(journal, preparer, recovery, locks)
 
     def hardware(self) -> Hardware:
@@ -270,7 +265,7 @@ class Agent:
     recovery: Recovery
     locks: Locks
 
-    def recover(self) -> Report:
+    def recover(self) -> Findings:
         self.journal.open()
         report = self.recovery.run()
         if not self.journal.is_complete:
