@@ -83,21 +83,17 @@ class Journal:
         with self._mutex, self._file.locked():
             found = self._file.exists()
             self.was_missing |= not found  # a retry of the start finds the new file
-            quarantined: Path | None = None
             try:
                 damaged = self._reload()
-            except JournalError as error:
+            except JournalError:
                 # The node's pods must not wait until a person has repaired the disk: the records
                 # are rebuilt from the CDI files.
                 logger.exception("the journal cannot be read")
-                quarantined = self._file.quarantine_unreadable(error)
-            else:
+                damaged = True
+            if damaged:
                 # It stays in place until it is rewritten, which may fail on a full disk.
-                if damaged:
-                    quarantined = self._file.quarantine_in_place()
-            if quarantined is not None:
-                self._on_damaged(quarantined)
-            if not found or quarantined is not None:
+                self._on_damaged(self._file.quarantine())
+            if damaged or not found:
                 self._mark_incomplete(_merged(self._header))
             try:
                 self._compact()
@@ -207,7 +203,7 @@ class Journal:
         replaced = self._file.replaced()
         damaged = self._reload() if replaced else self._take(self._file.read_new())
         if damaged:
-            self._on_damaged(self._file.quarantine_in_place())
+            self._on_damaged(self._file.quarantine())
             self._mark_incomplete(self._header)
         if damaged or self._file.needs_rewrite:
             self._compact()

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import JournalError
 from dra_driver.node.checkpoint import frames
-from dra_driver.node.checkpoint.quarantine import Quarantine
+from dra_driver.node.checkpoint.quarantine import quarantine
 from dra_driver.util.files import whole, write_synced
 from dra_driver.util.os_errors import OsErrorAs
 
@@ -49,7 +49,6 @@ class JournalFile:
         self._identity = _NO_FILE
         self._size = 0
         self._end = 0
-        self._quarantine = Quarantine(directory)
         self.needs_rewrite = False
 
     @contextmanager
@@ -147,25 +146,13 @@ class JournalFile:
         self.needs_rewrite = False
         self._reserve(size)
 
-    def quarantine_in_place(self) -> Path:
-        """Give a damaged file a second name, for a person to examine; the file stays in place until
-        it is replaced. Returns the name."""
+    def quarantine(self) -> Path:
+        """Keep a damaged file, for a person to examine, until it is replaced and after that.
+        Returns its second name."""
         with _errors(self._path), self._effects(Point.JOURNAL_SET_ASIDE):
-            copy = self._quarantine.link(self._path)
+            copy = quarantine(self._path)
         logger.error("the journal was damaged; the damaged file is %s", copy)
         return copy
-
-    def quarantine_unreadable(self, reason: JournalError) -> Path:
-        """Rename the file, which could not be read for `reason`. Raises `reason` if it cannot be
-        renamed either."""
-        try:
-            with self._effects(Point.JOURNAL_SET_ASIDE):
-                renamed = self._quarantine.rename(self._path)
-        except OSError:
-            raise reason from None
-        self._close_log()
-        logger.error("the journal could not be read; the file is now %s", renamed)
-        return renamed
 
     def close(self) -> None:
         """Close both files."""
