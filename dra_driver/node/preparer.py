@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,8 +30,6 @@ from dra_driver.node.results import attempt, in_parallel
 from dra_driver.node.visibility.other_claims import others_to_read
 from dra_driver.node.visibility.visible_cards import resolve_visible_cards
 from dra_driver.util.hooks import Clock
-
-logger = logging.getLogger(__name__)
 
 OnPrepared = Callable[[Object], None]
 """Called with a claim, as the API server has it, that is prepared and was not before. Neither
