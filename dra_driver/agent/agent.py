@@ -41,8 +41,7 @@ from dra_driver.kubelet_api.device_plugin.folders import Folders, socket_identit
 from dra_driver.kubelet_api.pod_resources import ContainerList, PodResources
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import DRIVER
-from dra_driver.node.cdi.directory import CdiDirectory
-from dra_driver.node.cdi.metadata import MetadataDirectory
+from dra_driver.node.cdi.directory import CdiDirectory, MetadataDirectory
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.claims.drs_card import DrsCard

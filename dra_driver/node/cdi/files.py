@@ -10,8 +10,8 @@ from dra_driver.model.card import Card
 from dra_driver.model.claims.owner import Owner
 from dra_driver.model.errors import HardwareError, InvalidValue
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.cdi.directory import CdiDirectory
-from dra_driver.node.cdi.metadata import MetadataDirectory, contents, mounts
+from dra_driver.node.cdi.directory import CdiDirectory, MetadataDirectory
+from dra_driver.node.cdi.metadata import contents, mounts
 from dra_driver.node.cdi.spec import Injection, read_record, render
 from dra_driver.node.checkpoint.ledger import ClaimState, PreparedClaim
 from dra_driver.node.checkpoint.records import PreparedDevices
@@ -64,17 +64,12 @@ class CdiSpecs:
             logger.warning("the CDI file of %s is not compared", held.owner.title, exc_info=True)
             return False
         uid = held.owner.uid
-        wanted = self._rendered(held.owner, held.devices, cards)
-        metadata = contents(held.owner, held.devices, cards)
-        outdated = {
-            request: content
-            for request, content in metadata.items()
-            if self.metadata.read(uid, request) != content
-        }
-        if wanted == present and not outdated:
+        metadata = contents(held.owner, held.devices, cards).items()
+        if self._rendered(held.owner, held.devices, cards) == present and all(
+            self.metadata.read(uid, request) == content for request, content in metadata
+        ):
             return False
-        self.metadata.write(uid, outdated)
-        self.cdi.write(uid, wanted)
+        self.write(held.owner, held.devices, cards)
         logger.info("%s: its CDI file was missing or outdated", held.owner.title)
         return True
 

@@ -7,7 +7,6 @@ Files, their place in the container and their content are those that upstream's 
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -15,13 +14,9 @@ from typing import Any, Final
 from dra_driver.model.card import Card
 from dra_driver.model.claims.owner import ContainerAllocation, Owner
 from dra_driver.model.devices.device import card_attributes
-from dra_driver.model.effects import NO_FAULTS, Effects, Point
-from dra_driver.model.identifiers import check_id
 from dra_driver.model.names import DRIVER
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.cdi.directory import CdiError
 from dra_driver.node.checkpoint.records import PreparedDevice, PreparedDevices
-from dra_driver.util.os_errors import OsErrorAs
 
 _IN_CONTAINER: Final = "/var/run/kubernetes.io/dra-device-attributes"
 _VERSIONS: Final = ("v1beta1", "v1alpha1")
@@ -58,48 +53,6 @@ def contents(
     }
 
 
-class MetadataDirectory:
-    """The files of all owners on the host, ``<UID>/<request>.json``; a runtime mounts them, so the
-    path must be the same in the agent's pod. Each method is called with the owner's lock held, and
-    raises CdiError."""
-
-    def __init__(self, path: Path, *, effects: Effects = NO_FAULTS) -> None:
-        self.path = path
-        self._effects = effects
-
-    def read(self, uid: str, request: str) -> bytes | None:
-        """The file of a request, or None."""
-        path = self._folder(uid) / f"{request}.json"
-        with _errors(path):
-            try:
-                return path.read_bytes()
-            except FileNotFoundError:
-                return None
-
-    def write(self, uid: str, files: Mapping[str, bytes]) -> None:
-        """Write the file of each request. A container that has the former one keeps it."""
-        folder = self._folder(uid)
-        for request, content in files.items():
-            new, path = folder / f"{request}.new", folder / f"{request}.json"
-            with _errors(path):
-                with self._effects(Point.CDI_WRITE):
-                    folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-                    new.write_bytes(content)
-                    new.chmod(0o644)
-                with self._effects(Point.CDI_RENAME):
-                    new.replace(path)
-
-    def remove(self, uid: str) -> None:
-        """Remove the files of an owner."""
-        folder = self._folder(uid)
-        with _errors(folder):
-            if folder.exists():
-                shutil.rmtree(folder)
-
-    def _folder(self, uid: str) -> Path:
-        return self.path / check_id(uid, "UID")
-
-
 def _by_request(devices: PreparedDevices) -> Mapping[str, Sequence[PreparedDevice]]:
     found: dict[str, list[PreparedDevice]] = {}
     for device in devices:
@@ -134,12 +87,3 @@ def _metadata(
         **({"podClaimName": metadata.pod_claim} if metadata.pod_claim else {}),
         "requests": [{"name": metadata.request, "devices": described}],
     }
-
-
-def _errors(path: Path) -> OsErrorAs:
-    return OsErrorAs(
-        CdiError,
-        "the device metadata",
-        path,
-        remedy="check that the kubelet's folder of the plugin is neither full nor read-only",
-    )

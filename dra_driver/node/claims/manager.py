@@ -17,9 +17,8 @@ from dra_driver.model.claims.measures import Share
 from dra_driver.model.claims.owner import Orphan, Owner
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.cdi.directory import CdiDirectory
+from dra_driver.node.cdi.directory import CdiDirectory, MetadataDirectory
 from dra_driver.node.cdi.files import CdiSpecs, visible_cards
-from dra_driver.node.cdi.metadata import MetadataDirectory
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim

@@ -17,8 +17,7 @@ from dra_driver.model.errors import HardwareError
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import pool_name
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.cdi.directory import CdiDirectory
-from dra_driver.node.cdi.metadata import MetadataDirectory
+from dra_driver.node.cdi.directory import CdiDirectory, MetadataDirectory
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.records import PreparedDevice
