@@ -203,7 +203,7 @@ def test_a_failed_prepare_gives_its_card_back(world: World) -> None:
 
 
 def test_a_call_for_one_claim_stays_in_its_thread(world: World) -> None:
-    """One read, one record, one file. Claims that others share need a second look, and threads."""
+    """One read, one record, one file."""
 
     class Threads(Effects):
         def __init__(self) -> None:
