@@ -29,6 +29,7 @@ from dra_driver.node.checkpoint.records import (
     Record,
     record,
 )
+from dra_driver.node.claims.belongings import Belongings, OnRecreated, Outcome
 from dra_driver.node.claims.device_ops import DeviceOps, SliceCount
 from dra_driver.node.claims.drs_card import DrsCard
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
@@ -39,8 +40,6 @@ from dra_driver.node.claims.reallocation import (
     with_aliases,
     with_known_names,
 )
-from dra_driver.node.claims.release import Release
-from dra_driver.node.claims.restore import OnRecreated, Outcome, Restore
 from dra_driver.node.locks import Locks
 from dra_driver.node.ports import Hardware, IsCancelled
 
@@ -70,14 +69,8 @@ class PreparedClaimManager:
         self._failures = failures
         self._device_ops = DeviceOps(hardware, journal, drs, slice_count)
         self._specs = CdiSpecs(hardware, cdi, metadata, injection)
-        self._release = Release(
-            hardware=hardware,
+        self._belongings = Belongings(
             journal=journal,
-            specs=self._specs,
-            device_ops=self._device_ops,
-            failures=failures,
-        )
-        self._restore = Restore(
             specs=self._specs,
             device_ops=self._device_ops,
             failures=failures,
@@ -105,7 +98,7 @@ class PreparedClaimManager:
         """
         with self._locked(owner.uid, devices) as held:
             if held is not None and is_prepared_with(owner, held, devices):
-                self._restore.restore(
+                self._belongings.restore(
                     self._with_owner(self._recorded(held), owner), is_requested=True
                 )
                 return held.devices
@@ -141,7 +134,7 @@ class PreparedClaimManager:
         with self._locked(owner.uid) as held:
             if held is None or held.state is not ClaimState.PREPARE_COMPLETED:
                 raise Refused(f"{owner.title} is being unprepared", remedy="the kubelet retries")
-            self._restore.restore(self._recorded(held), is_requested=True)
+            self._belongings.restore(self._recorded(held), is_requested=True)
             return held.devices
 
     def unprepare(self, owner: Owner) -> None:
@@ -155,7 +148,7 @@ class PreparedClaimManager:
                 self._specs.remove(owner.uid)
                 self._failures.on_unprepared(owner, ())
                 return
-            self._release.release_or_orphan(held, drop_aliases=True)
+            self._belongings.release_or_orphan(held, drop_aliases=True)
 
     def release(self, expected: PreparedClaim) -> bool:
         """Unprepare an owner that is still as `expected`; returns whether it was.
@@ -165,7 +158,7 @@ class PreparedClaimManager:
         with self._locked(expected.owner.uid) as held:
             if held != expected:
                 return False
-            self._release.release(held)
+            self._belongings.release(held)
             self._failures.on_unprepared(held.owner, held.devices)
             return True
 
@@ -183,10 +176,10 @@ class PreparedClaimManager:
                 return Outcome.UNCHANGED
             if held.state is ClaimState.PREPARE_COMPLETED:
                 if not held.records:
-                    self._restore.restore(self._recorded(held))
+                    self._belongings.restore(self._recorded(held))
                     return Outcome.FINISHED
-                return self._restore.restore(held) if examine else self._restore.render(held)
-            self._release.release(held)
+                return self._belongings.restore(held) if examine else self._belongings.render(held)
+            self._belongings.release(held)
             if isinstance(held.owner, Orphan):
                 self._failures.on_unprepared(held.owner, held.devices)
             is_prepare = held.state is ClaimState.PREPARE_STARTED
@@ -275,7 +268,7 @@ class PreparedClaimManager:
             yield
         except Exception:
             try:
-                self._release.undo(self._journal.snapshot().claims[uid])
+                self._belongings.undo(self._journal.snapshot().claims[uid])
             except GcuError:
                 # The record stays in the journal and holds the cards. Unprepare, the next
                 # reconciliation or the next start finishes it.
@@ -296,7 +289,7 @@ class PreparedClaimManager:
             return with_aliases(held.names, wanted)
         known = with_known_names(held)
         if has_same_names(held.devices, wanted):
-            self._release.release(held)
+            self._belongings.release(held)
         else:
-            self._release.release_or_orphan(known)
+            self._belongings.release_or_orphan(known)
         return with_aliases(aliases(known.devices), wanted)

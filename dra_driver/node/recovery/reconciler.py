@@ -24,9 +24,9 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
 from dra_driver.node.checkpoint.records import CardRecordKind, card_record
+from dra_driver.node.claims.belongings import Outcome
 from dra_driver.node.claims.drs_card import foreign
 from dra_driver.node.claims.manager import PreparedClaimManager
-from dra_driver.node.claims.restore import Outcome
 from dra_driver.node.locks import Locks
 
 logger = logging.getLogger(__name__)

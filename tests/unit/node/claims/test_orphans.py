@@ -12,8 +12,8 @@ from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.claims.owner import Orphan
 from dra_driver.model.mode import Mode
 from dra_driver.node.checkpoint.ledger import Ledger
+from dra_driver.node.claims.belongings import cards_with_orphans, orphan_records
 from dra_driver.node.claims.failures import TRIES, DeviceCircuitBreaker
-from dra_driver.node.claims.release import cards_with_orphans, orphan_records
 from tests.unit.node.claims.test_failures import well
 from tests.unit.node.drs_world import DrsWorld, errors, instance, share, tool, whole
 from tests.unit.node.effects import Crash, Kill
