@@ -73,7 +73,11 @@ class Preparer:
             new = planned(call)
             prepared = in_parallel(
                 {uid: partial(self._prepare, claim, is_cancelled) for uid, claim in call.items()},
-                quick={uid for uid, claim in call.items() if not _uses_efsmi(claim)},
+                quick={
+                    uid
+                    for uid, claim in call.items()
+                    if not _need_efsmi(claim.held.devices if claim.held else claim.devices)
+                },
             )
         for uid, claim in new.items():
             if claim.object is not None and not isinstance(prepared[uid], GcuError):
@@ -87,11 +91,9 @@ class Preparer:
         cannot be read.
         """
         held = self.journal.snapshot().claims if len(refs) > 1 else {}
-        quick = {
-            ref.uid for ref in refs if ref.uid not in held or not _need_efsmi(held[ref.uid].devices)
-        }
+        slow = {uid for uid, each in held.items() if _need_efsmi(each.devices)}
         steps = {ref.uid: partial(self.claim_manager.unprepare, ref) for ref in refs}
-        return in_parallel(steps, quick=quick)
+        return in_parallel(steps, quick=steps.keys() - slow)
 
     def _plan(self, claim: CallClaim, read: Object | GcuError) -> None:
         """Plan the claim as it was `read`, unless it is prepared so. A prepared claim that cannot
@@ -154,10 +156,6 @@ def _explained(ref: ClaimRef, error: GcuError) -> GcuError:
     return error
 
 
-def _uses_efsmi(claim: CallClaim) -> bool:
-    """Whether its devices need calls of efsmi, which run for several cards at the same time."""
-    return _need_efsmi(claim.held.devices if claim.held is not None else claim.devices)
-
-
 def _need_efsmi(devices: PreparedDevices) -> bool:
+    """Such calls run for several cards at the same time."""
     return any(device.mode is Mode.DRS for device in devices)

@@ -40,15 +40,12 @@ def device_statuses(
 
 
 def _by_entry(devices: Iterable[PreparedDevice]) -> Iterable[Sequence[PreparedDevice]]:
-    entries: list[list[PreparedDevice]] = []
-    shares: dict[tuple[str, str, str | None], list[PreparedDevice]] = {}
-    for device in devices:
-        known = shares.get((device.pool, device.device_name, device.share_id))
-        if known is None or device.mode is Mode.WHOLE:
-            known = shares[device.pool, device.device_name, device.share_id] = []
-            entries.append(known)
-        known.append(device)
-    return entries
+    entries: dict[object, list[PreparedDevice]] = {}
+    for at, device in enumerate(devices):
+        alone = at if device.mode is Mode.WHOLE else None
+        key = (device.pool, device.device_name, device.share_id, alone)
+        entries.setdefault(key, []).append(device)
+    return entries.values()
 
 
 def _status(

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from dra_driver.model.claims.claim import Object, claim_names
 from dra_driver.model.claims.usage_sets import UsageSet, Use, may_be_together, usage_sets
 from dra_driver.model.errors import GcuError, Refused
+from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
 from dra_driver.node.checkpoint.records import PreparedDevice, PreparedDevices
 from dra_driver.node.ports import ObjectReader
@@ -48,8 +49,8 @@ def resolve_visible_cards(
         if not is_one:
             raise _unknown_pod(call, node)
         for claim in new.values():  # no container here can use it with another claim
-            _check_instances(claim.devices)
-            claim.devices = _together(claim.devices)
+            cards = _cards_seen(claim.devices)
+            claim.devices = tuple(replace(each, visible_cards=cards) for each in claim.devices)
         return
     answers = [_for_pod(call, pod, ledger) for pod in pods]
     for uid, claim in new.items():
@@ -161,8 +162,7 @@ class _Uses(msgspec.Struct, frozen=True):
                     "a container that uses this claim also uses one that is not ready: "
                     f"{self.failed[use.claim]}"
                 )
-        _check_instances(self._devices_of(own))
-        visible = tuple(sorted({other.card for other in self._devices_of(own)}))
+        visible = _cards_seen(self._devices_of(own))
         for use in sorted(own):
             held = self.held.get(use.claim)
             if held is not None and any(
@@ -196,13 +196,8 @@ def _asked(pod: Mapping[str, Any], names: Mapping[str, str], uid: str) -> frozen
     return frozenset(asked)
 
 
-def _together(devices: PreparedDevices) -> PreparedDevices:
-    cards = tuple(sorted({device.card for device in devices}))
-    return tuple(replace(device, visible_cards=cards) for device in devices)
-
-
-def _check_instances(devices: PreparedDevices) -> None:
-    """Raise Refused if one container must not have all of `devices`."""
+def _cards_seen(devices: PreparedDevices) -> tuple[PciAddress, ...]:
+    """The cards of a container's `devices`; raises Refused if it must not have all of them."""
     if not may_be_together([device.mode for device in devices]):
         names = ", ".join(device.device_name for device in devices)
         raise Refused(
@@ -210,3 +205,4 @@ def _check_instances(devices: PreparedDevices) -> None:
             "and its variables can name one instance only",
             remedy="let each container use one DRS request, and no other GCU request",
         )
+    return tuple(sorted({device.card for device in devices}))
