@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from dra_driver.model.card import Card
+from dra_driver.model.card import Card, Cards
 from dra_driver.model.claims.owner import Owner
 from dra_driver.model.errors import HardwareError, InvalidValue
 from dra_driver.model.pci import PciAddress
@@ -31,9 +31,7 @@ class CdiSpecs:
     metadata: MetadataDirectory
     injection: Injection
 
-    def write(
-        self, owner: Owner, devices: PreparedDevices, cards: Mapping[PciAddress, Card]
-    ) -> None:
+    def write(self, owner: Owner, devices: PreparedDevices, cards: Cards) -> None:
         """Write the owner's file, after the metadata that it mounts; `cards` has every card that a
         container sees."""
         self.metadata.write(owner.uid, contents(owner, devices, cards))
@@ -73,9 +71,7 @@ class CdiSpecs:
         logger.info("%s: its CDI file was missing or outdated", held.owner.title)
         return True
 
-    def _rendered(
-        self, owner: Owner, devices: PreparedDevices, cards: Mapping[PciAddress, Card]
-    ) -> bytes:
+    def _rendered(self, owner: Owner, devices: PreparedDevices, cards: Cards) -> bytes:
         edits = mounts(owner, devices, self.metadata.path)
         return render(owner, devices, cards, self.injection, edits)
 

@@ -261,8 +261,7 @@ def _owner_out(owner: Owner) -> dict[str, Any]:
         return {"grant": {"devices": devices, "total": owner.total, "answer": owner.answer}}
     # A version without orphans reads it as a claim that is being unprepared.
     left = {"left": True} if isinstance(owner, Orphan) else {}
-    claim = {"namespace": owner.namespace, "name": owner.name, "uid": owner.uid, **left}
-    return {"claim": claim}
+    return {"claim": {**msgspec.to_builtins(owner), **left}}
 
 
 def _owner_in(raw: Mapping[str, Any]) -> Owner:

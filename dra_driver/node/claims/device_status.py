@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dra_driver.model.card import Card
+from dra_driver.model.card import Card, Cards
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import DRIVER
-from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import ProfileTable, ProfileTableOf
 from dra_driver.node.checkpoint.records import PreparedDevice
 
 
 def device_statuses(
     devices: Iterable[PreparedDevice],
-    cards: Mapping[PciAddress, Card],
+    cards: Cards,
     previous: Sequence[Mapping[str, Any]] = (),
     *,
     table: ProfileTableOf,
