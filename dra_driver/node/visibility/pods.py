@@ -10,7 +10,7 @@ prepared claims of the pod's namespace, so it is read only if there can be such 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -28,33 +28,26 @@ name in ``spec.resourceClaims`` has a blank."""
 
 
 def find_pods(
-    refs: Iterable[ClaimRef], claims: Iterable[Object], reader: ObjectReader, node: str
+    refs: Sequence[ClaimRef], claims: Iterable[Object], reader: ObjectReader, node: str
 ) -> list[Object]:
-    """The pods on this node that use all of `refs`; `claims` are those that were read. A claim for
-    a pod's extended resources is in the pod as its other claims are.
+    """The pods on this node that use all of `refs`, which are of one namespace; `claims` are those
+    that were read. A claim for a pod's extended resources is in the pod as its other claims are.
 
     Raises KubeError where one cannot be read.
     """
     names = {ref.name for ref in refs}
-    namespaces = {ref.namespace for ref in refs}
-    consumers = {
-        f"{namespace}/{name}/{uid}": (namespace, name, uid)
-        for namespace in sorted(namespaces)
+    steps = {
+        (name, uid): partial(reader.get, PODS, name, namespace=refs[0].namespace)
         for name, uid in sorted(_pods(claims))
     }
-    steps = {
-        key: partial(reader.get, PODS, name, namespace=namespace)
-        for key, (namespace, name, _) in consumers.items()
-    }
-    found = in_parallel(steps)
     pods = []
-    for key, read in found.items():
+    for (_, uid), read in in_parallel(steps).items():
         if isinstance(read, NotFound):
             continue
         if isinstance(read, GcuError):
             raise read
         pod = _with_extended_claim(read)
-        same = pod["metadata"].get("uid") == consumers[key][2]
+        same = pod["metadata"].get("uid") == uid
         on_node = pod["spec"].get("nodeName") == node
         if same and on_node and names <= set(claim_names(pod).values()):
             pods.append(pod)

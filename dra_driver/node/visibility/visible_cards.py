@@ -84,9 +84,9 @@ def _unknown_pod(call: PrepareCall, node: str) -> Refused:
     if read and all(map(is_of_group, read)):
         remedy = "let a pod use one claim of its PodGroup, with one request"
     names = ", ".join(sorted(claim.ref.name for claim in call.values()))
-    namespaces = ", ".join(sorted({claim.ref.namespace for claim in call.values()}))
+    namespace = next(iter(call.values())).ref.namespace
     return Refused(
-        f"no pod on node {node} is known to use claims {names} of namespace {namespaces} together, "
+        f"no pod on node {node} is known to use claims {names} of namespace {namespace} together, "
         "so what each container sees is unknown",
         remedy=remedy,
     )
