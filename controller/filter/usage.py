@@ -48,7 +48,7 @@ def check_scheduler(pod: Object, served: Collection[str]) -> None:
 
 def check_written(wanted: Sequence[ClaimRequest]) -> None:
     """Raises Refused if a claim asks for an amount that kube-scheduler does not read: it would
-    grant the default, which the node refuses (`dra_driver.node.asked_amounts`)."""
+    grant the default, which the node refuses (`dra_driver.node.plan`)."""
     for claim in wanted:
         for exact in claim.exact_requests():
             if exact.unwritten:

@@ -41,18 +41,16 @@ from dra_driver.kubelet_api.device_plugin.folders import Folders, socket_identit
 from dra_driver.kubelet_api.pod_resources import ContainerList, PodResources
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import DRIVER
-from dra_driver.node.cdi.directory import CdiDirectory
-from dra_driver.node.cdi.metadata import MetadataDirectory
+from dra_driver.node.cdi.directory import CdiDirectory, MetadataDirectory
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.checkpoint.journal import Journal
+from dra_driver.node.claims.drs_card import DrsCard
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
 from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.node.locks import Locks
-from dra_driver.node.modes.driver import all_modes
 from dra_driver.node.preparer import Preparer
 from dra_driver.node.recovery.profile_prober import ProfileProber
-from dra_driver.node.recovery.reconciler import NodeReconciler
-from dra_driver.node.recovery.recovery import Recovery
+from dra_driver.node.recovery.reconciler import NodeReconciler, Recovery
 from dra_driver.telemetry.program import Deadline
 from dra_driver.util.hooks import ChangeHook, OnChange
 
@@ -121,12 +119,8 @@ class Agent:
             ),
             locks=locks,
             injection=Injection(settings.injection),
-            modes=all_modes(
-                drs=drs,
-                tables=tables,
-                journal=self._journal,
-                slice_count=SliceTotals(self._journal.snapshot, published, self._card_configs),
-            ),
+            drs=DrsCard(drs, tables, self._journal.snapshot),
+            slice_count=SliceTotals(self._journal.snapshot, published, self._card_configs),
             failures=failures,
             on_recreated=self._event_reporter.instance_recreated,
         )
@@ -210,12 +204,7 @@ class Agent:
         )
         self._bring_up = BringUp(
             context,
-            recovery=Recovery(
-                claim_manager=claim_manager,
-                journal=self._journal,
-                cdi=cdi,
-                locks=locks,
-            ),
+            recovery=Recovery(claim_manager=claim_manager, journal=self._journal),
             dra=self._dra,
             device_plugin=self._device_plugin,
             card_count=self._card_count if settings.count_cards else None,

@@ -12,7 +12,7 @@ import fcntl
 import os
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
@@ -94,28 +94,19 @@ class Locks:
         finally:
             os.close(fd)  # which releases the locks
 
-    def _acquire(self, path: Path, places: Sequence[int | None]) -> int:
+    def _acquire(self, path: Path, places: Iterable[int | None]) -> int:
         try:
             while True:
-                fd = self._open_locked(path, places)
-                if fd is not None:
-                    return fd
+                with ExitStack() as stack:
+                    fd = open_lock(path)
+                    stack.callback(os.close, fd)
+                    for place in places:
+                        self._take(fd, place)
+                    if is_at(fd, path):  # otherwise it was removed, and others lock a new file
+                        stack.pop_all()
+                        return fd
         except OSError as error:
             raise lock_error(path, error) from error
-
-    def _open_locked(self, path: Path, places: Iterable[int | None]) -> int | None:
-        """None if the file was removed meanwhile, so that others would lock a new one."""
-        fd = open_lock(path)
-        try:
-            for place in places:
-                self._take(fd, place)
-            if is_at(fd, path):
-                return fd
-        except BaseException:
-            os.close(fd)
-            raise
-        os.close(fd)
-        return None
 
 
 def _byte(uid: str) -> int:

@@ -1,14 +1,22 @@
-"""The devices of an allocated claim on this node, or the reason for a refusal."""
+"""The devices of an allocated claim on this node, or the reason for a refusal.
+
+An amount is in ``capacity.requests``, in opaque configuration (`GcuConfig`), or in both. An
+allocator that does not know GcuConfig, such as kube-scheduler, grants the amount in
+``capacity.requests``, or the smallest one, in any mode that the request's selectors allow. So the
+node compares what was granted with the configuration, before it prepares anything.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
-from dra_driver.config.device_config import read_config
+from dra_driver.config.device_config import ISOLATION_OF_MODE, merged_config, read_config
+from dra_driver.model.claims.amounts import CAPACITY_OF_MODE, requested_amount
+from dra_driver.model.claims.capacity_requests import requested
 from dra_driver.model.claims.claim import (
     ClaimRef,
     Result,
@@ -17,12 +25,19 @@ from dra_driver.model.claims.claim import (
     pod_claim_name,
     results,
 )
+from dra_driver.model.claims.measures import Measures, Share
+from dra_driver.model.claims.request_config import RequestConfig
 from dra_driver.model.devices.device import is_admin_device
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import CLASS_WHOLE, DRIVER
-from dra_driver.node.asked_amounts import ShareOf, amount_objections, asked_for
+from dra_driver.model.names import CLASS_DRS, CLASS_SHARED, CLASS_WHOLE, DRIVER
 from dra_driver.node.checkpoint.records import MetadataRef, PreparedDevice
+
+ShareOf = Callable[[PreparedDevice], Share | None]
+"""How much of its card a device is; None while that is unknown. Raises HardwareError if the card is
+lost or cannot be read, JournalError if the journal cannot."""
+
+_CLASS: Final = {Mode.SHARED: CLASS_SHARED, Mode.DRS: CLASS_DRS}
 
 
 def planned_devices(
@@ -49,12 +64,14 @@ def planned_devices(
     pod = made_for(claim)
     devices = []
     for result in ours:
-        device, asked = PreparedDevice.of(result), asked_for(claim, result, ref)
+        device, asked = PreparedDevice.of(result), _asked_for(claim, result, ref)
         problems = chain(
             _objections(device, result, pool),
-            amount_objections(claim, result, device, ref, share, asked=asked),
+            _amount_objections(claim, result, device, ref, share, asked=asked),
         )
-        _refuse_first(problems, result, ref)
+        for problem, remedy in problems:
+            where = f"claim {ref}, request {result.request!r}, device {result.device}"
+            raise Refused(f"{where}: {problem}", remedy=remedy)
         metadata = None
         if asked.device_metadata:
             metadata = MetadataRef(result.request, pod_claim_name(claim))
@@ -92,14 +109,6 @@ def _check_names(devices: Iterable[PreparedDevice], ref: ClaimRef) -> None:
         seen.add(device.cdi_name)
 
 
-def _refuse_first(problems: Iterable[tuple[str, str]], result: Result, ref: ClaimRef) -> None:
-    for problem, remedy in problems:
-        raise Refused(
-            f"claim {ref}, request {result.request!r}, device {result.device}: {problem}",
-            remedy=remedy,
-        )
-
-
 def _objections(device: PreparedDevice, result: Result, pool: str) -> Iterator[tuple[str, str]]:
     if result.pool != pool:
         yield f"it is in pool {result.pool}, and this node has {pool}", "run the pod there"
@@ -118,3 +127,108 @@ def _objections(device: PreparedDevice, result: Result, pool: str) -> Iterator[t
             "the allocation does not say how much of the device was granted",
             "delete the claim; before Kubernetes 1.36 gcu-dra-controller alone can allocate it",
         )
+
+
+def _amount_objections(
+    claim: Mapping[str, Any],
+    result: Result,
+    device: PreparedDevice,
+    ref: ClaimRef,
+    share_of: ShareOf,
+    *,
+    asked: RequestConfig,
+) -> Iterator[tuple[str, str]]:
+    """Why the result is less than is `asked` for, or of another isolation, each reason with its
+    remedy. `device` is the result's, and has an amount if it is not a whole card.
+
+    Raises Refused for capacities that contradict each other, and what `share_of` raises.
+    """
+    yield from _other_amount(claim, result, ref, asked.amounts)
+    if asked.mode is not None and device.mode is not asked.mode:
+        yield (
+            (
+                f"its GcuConfig asks for isolation {ISOLATION_OF_MODE[asked.mode]}, and a "
+                f"{device.mode} device was granted"
+            ),
+            f"request the class {_CLASS[asked.mode]}, or let gcu-dra-controller allocate it",
+        )
+    if asked.measures is not None:
+        yield from _less(asked.measures, device, share_of(device))
+
+
+def _asked_for(claim: Mapping[str, Any], result: Result, ref: ClaimRef) -> RequestConfig:
+    """What the DeviceClass, as the allocator copied it, and then the claim ask for the result's
+    request. Raises InvalidValue for invalid configuration of either."""
+    copied = ((allocation(claim) or {}).get("devices") or {}).get("config") or ()
+    of_class = [entry for entry in copied if entry.get("source") == "FromClass"]
+    entries = [*of_class, *(_devices(claim).get("config") or ())]
+    return merged_config(entries, result.request, ref.title)
+
+
+def _other_amount(
+    claim: Mapping[str, Any], result: Result, ref: ClaimRef, asked: Mapping[str, int]
+) -> Iterator[tuple[str, str]]:
+    """Of `asked`, the amounts by the names of their capacities."""
+    if not asked:
+        return
+    title = f"{ref.title}, request {result.request}"
+    capacity = requested(_form(_devices(claim), result.request), title)
+    for name, amount in asked.items():
+        other, granted = capacity.get(name), result.consumed.get(name)
+        if other is not None and requested_amount(other) != amount:
+            yield (
+                f"its GcuConfig asks for {name} {amount}, and its capacity.requests for {other}",
+                "ask for the same amount in both, or leave one of them out",
+            )
+        elif granted is None or requested_amount(granted) < amount:
+            yield (
+                f"its GcuConfig asks for {name} {amount}, and {granted or 'none'} was granted",
+                "let gcu-dra-controller allocate it, or ask by capacity.requests, too",
+            )
+
+
+def _less(
+    measures: Measures, device: PreparedDevice, share: Share | None
+) -> Iterator[tuple[str, str]]:
+    asked = _listed(measures.texts)
+    name = CAPACITY_OF_MODE.get(device.mode)
+    granted = "a whole card" if name is None else f"{name} {device.amount}"
+    if share is None:
+        yield (
+            f"its GcuConfig asks for {asked}, and what {granted} of this card is, is not known",
+            "the agent reads the profiles of its cards, and the kubelet retries",
+        )
+    elif missing := measures.missing(share):
+        yield (
+            (
+                f"its GcuConfig asks for {asked}, and {granted} was granted, which has "
+                f"{_listed(missing)}"
+            ),
+            (
+                "let gcu-dra-controller allocate it, or ask for slices or size by "
+                "capacity.requests in place of it"
+            ),
+        )
+
+
+def _listed(texts: Mapping[str, str]) -> str:
+    return " and ".join(f"{name} {text}" for name, text in texts.items())
+
+
+def _devices(claim: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = (claim.get("spec") or {}).get("devices") or {}
+    return found
+
+
+def _form(devices: Mapping[str, Any], request: str) -> Mapping[str, Any]:
+    main, _, sub = request.partition("/")
+    for entry in devices.get("requests") or ():
+        if entry["name"] == main:
+            forms: list[Mapping[str, Any]] = [
+                entry.get("exactly") or {},
+                *(entry.get("firstAvailable") or ()),
+            ]
+            for form in forms:
+                if form.get("name", "") == sub:
+                    return form
+    return {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.errors import GcuError
@@ -25,26 +25,11 @@ class CallClaim:
     devices: PreparedDevices = ()
     error: GcuError | None = None
 
-    @property
-    def is_planned(self) -> bool:
-        """Whether its `devices` are to be prepared."""
-        return self.held is None and self.error is None
+
+PrepareCall = Mapping[str, CallClaim]
+"""All claims of a call, by UID."""
 
 
-@dataclass(slots=True)
-class PrepareCall:
-    """All claims of a call, by UID. ``others`` are not of the call, but were read with its claims
-    (`dra_driver.node.visibility.other_claims`)."""
-
-    claims: Mapping[str, CallClaim]
-    others: Mapping[str, Object | GcuError] = field(default_factory=dict)
-
-    @property
-    def refs(self) -> dict[str, ClaimRef]:
-        """By UID."""
-        return {uid: claim.ref for uid, claim in self.claims.items()}
-
-    @property
-    def planned(self) -> dict[str, CallClaim]:
-        """The claims whose devices are to be prepared, by UID."""
-        return {uid: claim for uid, claim in self.claims.items() if claim.is_planned}
+def planned(call: PrepareCall) -> dict[str, CallClaim]:
+    """The claims whose devices are to be prepared, by UID."""
+    return {uid: each for uid, each in call.items() if each.held is None and each.error is None}

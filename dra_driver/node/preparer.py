@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,7 +17,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import pool_name
 from dra_driver.node.cdi.spec import device_id
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
+from dra_driver.node.checkpoint.ledger import ClaimState
 from dra_driver.node.checkpoint.records import PreparedDevices
 from dra_driver.node.claim_reader import Pause, RetryingReader
 from dra_driver.node.claims.manager import PreparedClaimManager
@@ -26,13 +25,10 @@ from dra_driver.node.claims.reallocation import is_reallocated
 from dra_driver.node.locks import Locks
 from dra_driver.node.plan import planned_devices
 from dra_driver.node.ports import IsCancelled, ObjectReader
-from dra_driver.node.prepare_call import CallClaim, PrepareCall
+from dra_driver.node.prepare_call import CallClaim, planned
 from dra_driver.node.results import attempt, in_parallel
-from dra_driver.node.visibility.other_claims import others_to_read
 from dra_driver.node.visibility.visible_cards import resolve_visible_cards
 from dra_driver.util.hooks import Clock
-
-logger = logging.getLogger(__name__)
 
 OnPrepared = Callable[[Object], None]
 """Called with a claim, as the API server has it, that is prepared and was not before. Neither
@@ -62,24 +58,28 @@ class Preparer:
         nothing: its claims may have been unprepared since. Raises JournalError where the journal
         cannot be read.
         """
-        call = PrepareCall({ref.uid: CallClaim(ref) for ref in refs})
-        with self.locks.calls(call.claims):
+        call = {ref.uid: CallClaim(ref) for ref in refs}
+        with self.locks.calls(call):
             reader = RetryingReader(self.api, clock=self.clock, pause=self.pause)
             ledger = self.journal.snapshot()
-            read = self._read(call, ledger, reader)
-            for uid, claim in call.claims.items():
+            read = in_parallel({ref.uid: partial(_read, reader, ref) for ref in refs})
+            for uid, claim in call.items():
+                held = ledger.claims.get(uid)
+                if held is not None and held.state is ClaimState.PREPARE_COMPLETED:
+                    claim.held = held
                 _keep_error([claim], partial(self._plan, claim, read[uid]))
             resolve = partial(resolve_visible_cards, call, reader, ledger, self.node_name)
-            _keep_error(call.planned.values(), resolve)
-            planned = call.planned
+            _keep_error(planned(call).values(), resolve)
+            new = planned(call)
             prepared = in_parallel(
-                {
-                    uid: partial(self._prepare, claim, is_cancelled)
-                    for uid, claim in call.claims.items()
+                {uid: partial(self._prepare, claim, is_cancelled) for uid, claim in call.items()},
+                quick={
+                    uid
+                    for uid, claim in call.items()
+                    if not _need_efsmi(claim.held.devices if claim.held else claim.devices)
                 },
-                quick={uid for uid, claim in call.claims.items() if not _uses_efsmi(claim)},
             )
-        for uid, claim in planned.items():
+        for uid, claim in new.items():
             if claim.object is not None and not isinstance(prepared[uid], GcuError):
                 self.on_prepared(claim.object)
         return prepared
@@ -91,28 +91,9 @@ class Preparer:
         cannot be read.
         """
         held = self.journal.snapshot().claims if len(refs) > 1 else {}
-        quick = {
-            ref.uid for ref in refs if ref.uid not in held or not _need_efsmi(held[ref.uid].devices)
-        }
+        slow = {uid for uid, each in held.items() if _need_efsmi(each.devices)}
         steps = {ref.uid: partial(self.claim_manager.unprepare, ref) for ref in refs}
-        return in_parallel(steps, quick=quick)
-
-    def _read(
-        self, call: PrepareCall, ledger: Ledger, reader: ObjectReader
-    ) -> Mapping[str, Object | GcuError]:
-        """Find what is held, and read the claims; those that can share a container with them are
-        read beside them."""
-        refs = call.refs
-        for uid, claim in call.claims.items():
-            held = ledger.claims.get(uid)
-            if held is not None and held.state is ClaimState.PREPARE_COMPLETED:
-                claim.held = held
-        others = others_to_read(ledger, refs) if call.planned else {}
-        read = in_parallel(
-            {uid: partial(_read, reader, ref) for uid, ref in [*refs.items(), *others.items()]}
-        )
-        call.others = {uid: read[uid] for uid in others}
-        return read
+        return in_parallel(steps, quick=steps.keys() - slow)
 
     def _plan(self, claim: CallClaim, read: Object | GcuError) -> None:
         """Plan the claim as it was `read`, unless it is prepared so. A prepared claim that cannot
@@ -175,10 +156,6 @@ def _explained(ref: ClaimRef, error: GcuError) -> GcuError:
     return error
 
 
-def _uses_efsmi(claim: CallClaim) -> bool:
-    """Whether its devices need calls of efsmi, which run for several cards at the same time."""
-    return _need_efsmi(claim.held.devices if claim.held is not None else claim.devices)
-
-
 def _need_efsmi(devices: PreparedDevices) -> bool:
+    """Such calls run for several cards at the same time."""
     return any(device.mode is Mode.DRS for device in devices)

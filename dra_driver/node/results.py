@@ -12,6 +12,7 @@ from dra_driver.model.errors import GcuError, internal_error
 
 logger = logging.getLogger(__name__)
 
+K = TypeVar("K")
 R = TypeVar("R")
 
 _MOST_AT_ONCE: Final = 16
@@ -29,8 +30,8 @@ def attempt(step: Callable[[], R]) -> R | GcuError:
 
 
 def in_parallel(
-    steps: Mapping[str, Callable[[], R]], *, quick: Container[str] = ()
-) -> dict[str, R | GcuError]:
+    steps: Mapping[K, Callable[[], R]], *, quick: Container[K] = ()
+) -> dict[K, R | GcuError]:
     """What each step returns, or its error. The `quick` steps run in the calling thread, one after
     the other, and so does one of the rest; only further ones get threads."""
     done = {key: attempt(step) for key, step in steps.items() if key in quick}

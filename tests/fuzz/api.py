@@ -189,7 +189,7 @@ def _lock(locks: Locks) -> Callable[[str], object]:
 def _file(cdi: CdiDirectory) -> Callable[[str], object]:
     def write(uid: str) -> object:
         cdi.write(uid, b"{}")
-        assert cdi.claims()[0] == {uid}
+        assert cdi.uids() == {uid}
         assert cdi.remove(uid)
         return uid
 

@@ -4,10 +4,11 @@ next smaller part it refuses."""
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from types import SimpleNamespace
+from typing import Final, cast
 
 import pytest
 
@@ -22,18 +23,19 @@ from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.model.card import Card
 from dra_driver.model.claims.amounts import CAPACITY_OF_MODE
 from dra_driver.model.claims.claim import ClaimRef, Object
-from dra_driver.model.claims.measures import Share
 from dra_driver.model.devices.device import parse_device_name
 from dra_driver.model.devices.device_shares import drs_device, shared_device
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ALLOCATOR_CONTROLLER, CLASS_PART, DRIVER
 from dra_driver.model.profile import Profile, ProfileTable
+from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import PreparedDevice, PreparedDevices
-from dra_driver.node.modes.driver import ModeDriver, SharedCard
-from dra_driver.node.modes.drs import DrsCard
+from dra_driver.node.claims.device_ops import DeviceOps
+from dra_driver.node.claims.drs_card import DrsCard
 from dra_driver.node.plan import planned_devices
+from dra_driver.node.ports import Hardware
 from tests.seed import Sample, told
 from tests.unit.controller.allocator.build import claim, pool, request, state, stripped
 from tests.unit.node.drs_world import tool
@@ -64,10 +66,9 @@ class Node:
         tables.learn(self.card, self._table)
         locks = DrsLocks(folder, patience=0)
         drs = Drs(tool(), locks, breaker=HungCardBreaker(0))
-        self._modes: Mapping[Mode, ModeDriver] = {
-            Mode.SHARED: SharedCard(lambda _: self._slices),
-            Mode.DRS: DrsCard(drs, tables, Ledger),
-        }
+        hardware = cast("Hardware", SimpleNamespace(card=lambda _: self.card))
+        drs_card = DrsCard(drs, tables, Ledger)
+        self._ops = DeviceOps(hardware, Journal(folder), drs_card, lambda _: self._slices)
         published = [
             shared_device(self.card, self._slices, allocator=ALLOCATOR_CONTROLLER),
             drs_device(self.card, self._table, allocator=ALLOCATOR_CONTROLLER),
@@ -75,15 +76,12 @@ class Node:
         self.devices = [*map(stripped, published)] if chance.random() < 0.3 else published
 
     def plan(self, found: Object) -> PreparedDevices:
-        return planned_devices(found, ClaimRef.of(found), pool=POOL, share=self._share)
+        return planned_devices(found, ClaimRef.of(found), pool=POOL, share=self._ops.share)
 
     def smaller(self, device: PreparedDevice) -> list[int]:
         """The smaller parts of the card in the device's mode, ascending."""
         parts = self._table.sizes if device.mode is Mode.DRS else range(1, self._slices)
         return [part for part in parts if part < (device.amount or 0)]
-
-    def _share(self, device: PreparedDevice) -> Share | None:
-        return self._modes[device.mode].share(device, self.card)
 
 
 def drawn_config(chance: random.Random, card: Card) -> Object:

@@ -26,7 +26,7 @@ from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.device_plugin.card_count import CardCount
 from dra_driver.kubelet_api.pod_resources import ContainerList
 from dra_driver.model.errors import GcuError
-from dra_driver.node.recovery.recovery import Recovery
+from dra_driver.node.recovery.reconciler import Recovery
 
 logger = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FAILING, TAINT_FOREIGN, TAINT_HELD
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
+from dra_driver.node.claims.belongings import cards_with_orphans
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
-from dra_driver.node.claims.release import cards_with_orphans
 
 ORPHANED: Final = "orphaned"
 """The value of the taint ``failing`` that stays until the agent has destroyed the orphans."""

@@ -3,7 +3,7 @@
 A card lists its profiles only in DRS mode, so what was read once is kept for all cards of the same
 model, ECC state and memory under the same driver: these four identify a table, unless new firmware
 changes it. So what was kept is for publishing only, and an empty card is asked again before
-anything is made on it (`dra_driver.node.modes.drs`).
+anything is made on it (`dra_driver.node.claims.drs_card`).
 """
 
 from __future__ import annotations

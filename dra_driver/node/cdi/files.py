@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from dra_driver.model.card import Card
+from dra_driver.model.card import Card, Cards
 from dra_driver.model.claims.owner import Owner
 from dra_driver.model.errors import HardwareError, InvalidValue
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.cdi.directory import CdiDirectory
-from dra_driver.node.cdi.metadata import MetadataDirectory, contents, mounts
+from dra_driver.node.cdi.directory import CdiDirectory, MetadataDirectory
+from dra_driver.node.cdi.metadata import contents, mounts
 from dra_driver.node.cdi.spec import Injection, read_record, render
 from dra_driver.node.checkpoint.ledger import ClaimState, PreparedClaim
 from dra_driver.node.checkpoint.records import PreparedDevices
@@ -31,9 +31,7 @@ class CdiSpecs:
     metadata: MetadataDirectory
     injection: Injection
 
-    def write(
-        self, owner: Owner, devices: PreparedDevices, cards: Mapping[PciAddress, Card]
-    ) -> None:
+    def write(self, owner: Owner, devices: PreparedDevices, cards: Cards) -> None:
         """Write the owner's file, after the metadata that it mounts; `cards` has every card that a
         container sees."""
         self.metadata.write(owner.uid, contents(owner, devices, cards))
@@ -64,23 +62,16 @@ class CdiSpecs:
             logger.warning("the CDI file of %s is not compared", held.owner.title, exc_info=True)
             return False
         uid = held.owner.uid
-        wanted = self._rendered(held.owner, held.devices, cards)
-        metadata = contents(held.owner, held.devices, cards)
-        outdated = {
-            request: content
-            for request, content in metadata.items()
-            if self.metadata.read(uid, request) != content
-        }
-        if wanted == present and not outdated:
+        metadata = contents(held.owner, held.devices, cards).items()
+        if self._rendered(held.owner, held.devices, cards) == present and all(
+            self.metadata.read(uid, request) == content for request, content in metadata
+        ):
             return False
-        self.metadata.write(uid, outdated)
-        self.cdi.write(uid, wanted)
+        self.write(held.owner, held.devices, cards)
         logger.info("%s: its CDI file was missing or outdated", held.owner.title)
         return True
 
-    def _rendered(
-        self, owner: Owner, devices: PreparedDevices, cards: Mapping[PciAddress, Card]
-    ) -> bytes:
+    def _rendered(self, owner: Owner, devices: PreparedDevices, cards: Cards) -> bytes:
         edits = mounts(owner, devices, self.metadata.path)
         return render(owner, devices, cards, self.injection, edits)
 
@@ -96,10 +87,6 @@ class CdiSpecs:
             logger.exception("the CDI file of %s cannot be read", uid)
             return None
         return PreparedClaim(owner, ClaimState.PREPARE_COMPLETED, devices, ())
-
-    def uids(self) -> frozenset[str]:
-        """The UIDs of all owners with a file; needs no lock."""
-        return self.cdi.claims()[0]
 
     def read_cards(
         self, addresses: Collection[PciAddress], devices: PreparedDevices = ()

@@ -14,11 +14,10 @@ from enum import StrEnum
 from typing import Any, Final
 
 from dra_driver.model import names
-from dra_driver.model.card import Card, DeviceNode
+from dra_driver.model.card import Card, Cards, DeviceNode
 from dra_driver.model.claims.owner import Owner
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.instance import Instance
-from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice, decode, encode, record
 
 # Annotations came with 0.6.0, which containerd reads from 1.7.12 on and every 2.x; Kubernetes
@@ -48,7 +47,7 @@ def device_id(owner: Owner, device: PreparedDevice) -> str:
 def render(
     owner: Owner,
     devices: Sequence[PreparedDevice],
-    cards: Mapping[PciAddress, Card],
+    cards: Cards,
     injection: Injection,
     mounts: Mapping[str, Mapping[str, Any]] = NO_MOUNTS,
 ) -> bytes:
@@ -76,9 +75,7 @@ def render(
     return json.dumps(spec).encode() + b"\n"
 
 
-def environment(
-    device: PreparedDevice, cards: Mapping[PciAddress, Card]
-) -> Iterator[tuple[str, str]]:
+def environment(device: PreparedDevice, cards: Cards) -> Iterator[tuple[str, str]]:
     """The variables by which a container finds its cards; `cards` as in `render`."""
     minors = sorted(cards[address].minor for address in device.visible_cards)
     yield names.ENV_VISIBLE_DEVICES, ",".join(str(minor) for minor in minors)
@@ -103,7 +100,7 @@ def read_record(content: bytes, uid: str) -> tuple[Owner, tuple[PreparedDevice, 
 
 def _edits(
     device: PreparedDevice,
-    cards: Mapping[PciAddress, Card],
+    cards: Cards,
     injection: Injection,
     mounts: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:

@@ -18,14 +18,7 @@ from dra_driver.model.errors import InvalidValue, JournalError
 from dra_driver.node.checkpoint import frames
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.logfile import JournalFile
-from dra_driver.node.checkpoint.records import (
-    Record,
-    counted_header,
-    decode,
-    encode,
-    is_short,
-    uncounted_header,
-)
+from dra_driver.node.checkpoint.records import Record, decode, encode
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +30,10 @@ _HEADER: Final = {"kind": "header", "format": "gcu-dra-journal", "version": _VER
 # In the header from a loss until `Journal.mark_rebuilt`: if an agent is killed while it rebuilds,
 # the journal can be read without errors, but records are still missing.
 _INCOMPLETE: Final = "incomplete"
+
+# How many records a file was made with. All of those were synced, so a missing one is damage, even
+# if it seems to be torn.
+_RECORDS: Final = "records"
 
 Decision = Callable[[Ledger], Iterable[Record]]
 
@@ -83,22 +80,18 @@ class Journal:
         with self._mutex, self._file.locked():
             found = self._file.exists()
             self.was_missing |= not found  # a retry of the start finds the new file
-            quarantined: Path | None = None
             try:
                 damaged = self._reload()
-            except JournalError as error:
+            except JournalError:
                 # The node's pods must not wait until a person has repaired the disk: the records
                 # are rebuilt from the CDI files.
                 logger.exception("the journal cannot be read")
-                quarantined = self._file.quarantine_unreadable(error)
-            else:
+                damaged = True
+            if damaged:
                 # It stays in place until it is rewritten, which may fail on a full disk.
-                if damaged:
-                    quarantined = self._file.quarantine_in_place()
-            if quarantined is not None:
-                self._on_damaged(quarantined)
-            if not found or quarantined is not None:
-                self._mark_incomplete(_merged(self._header))
+                self._on_damaged(self._file.quarantine())
+            if damaged or not found:
+                self._mark_incomplete()
             try:
                 self._compact()
             except JournalError:
@@ -170,8 +163,8 @@ class Journal:
         self._check_open()
         return self._file.locked()
 
-    def _mark_incomplete(self, header: Mapping[str, Any]) -> None:
-        self._header = {**header, _INCOMPLETE: True}
+    def _mark_incomplete(self) -> None:
+        self._header = {**_merged(self._header), _INCOMPLETE: True}
         self.losses += 1
 
     def _append(self, raw: Mapping[str, Any]) -> None:
@@ -207,8 +200,8 @@ class Journal:
         replaced = self._file.replaced()
         damaged = self._reload() if replaced else self._take(self._file.read_new())
         if damaged:
-            self._on_damaged(self._file.quarantine_in_place())
-            self._mark_incomplete(self._header)
+            self._on_damaged(self._file.quarantine())
+            self._mark_incomplete()
         if damaged or self._file.needs_rewrite:
             self._compact()
 
@@ -226,9 +219,7 @@ class Journal:
     def _take(self, found: frames.Scan) -> bool:
         """Apply what was read; returns whether some of it was damaged."""
         damaged = bool(found.damage)
-        for following, payload in zip(
-            reversed(range(len(found.payloads))), found.payloads, strict=True
-        ):
+        for at, payload in enumerate(found.payloads, 1):
             try:
                 record = decode(payload)
             except InvalidValue:
@@ -236,8 +227,9 @@ class Journal:
                 damaged = True
                 continue
             if record.kind == "header":
-                damaged = damaged or is_short(record.raw, following)
-                self._header = _merged(uncounted_header(record.raw))
+                made_with = record.raw.get(_RECORDS)
+                damaged |= type(made_with) is int and len(found.payloads) - at < made_with
+                self._header = _merged(record.raw)
             else:
                 self._ledger = self._ledger.apply(record)
             self._written += 1
@@ -246,7 +238,7 @@ class Journal:
 
     def _compact(self, *, room_for: int = 0) -> None:
         held = list(self._ledger.raw_records())
-        raws = [counted_header(self._header, len(held)), *held]
+        raws = [{**self._header, _RECORDS: len(held)}, *held]
         content = b"".join(frames.encode(encode(raw)) for raw in raws)
         with self._syncing:
             self._file.replace(content, room_for)
@@ -255,6 +247,9 @@ class Journal:
 
 
 def _merged(header: Mapping[str, Any]) -> dict[str, Any]:
+    """The header for a later position, or for another file."""
     version = header.get("version")
     newest = max(_VERSION, version if isinstance(version, int) else 0)
-    return {**header, **_HEADER, "version": newest}
+    merged = {**header, **_HEADER, "version": newest}
+    merged.pop(_RECORDS, None)
+    return merged

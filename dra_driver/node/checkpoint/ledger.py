@@ -73,7 +73,9 @@ class Ledger(msgspec.Struct, frozen=True):
     def apply(self, record: Record) -> Ledger:
         """The state after `record`."""
         if record.card is not None:
-            return self._apply_to_card(record.kind, record.card)
+            rest = self.switched - {record.card}
+            is_on = record.kind == CardRecordKind.DRS_ON
+            return replace(self, switched=rest | {record.card} if is_on else rest)
         if record.owner is None:
             return replace(self, unknown=(*self.unknown, record.raw))
         uid = record.owner.uid
@@ -177,11 +179,6 @@ class Ledger(msgspec.Struct, frozen=True):
             for held, device in self.holders_of(card)
             if held.owner.uid != owner.uid
         ]
-
-    def _apply_to_card(self, kind: str, card: PciAddress) -> Ledger:
-        if kind == CardRecordKind.DRS_ON:
-            return replace(self, switched=self.switched | {card})
-        return replace(self, switched=self.switched - {card})
 
 
 def _divided_by(record: Record) -> frozenset[PciAddress]:

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import JournalError
 from dra_driver.node.checkpoint import frames
-from dra_driver.node.checkpoint.quarantine import Quarantine
 from dra_driver.util.files import whole, write_synced
 from dra_driver.util.os_errors import OsErrorAs
 
@@ -24,6 +23,8 @@ logger = logging.getLogger(__name__)
 
 _PEEK: Final = 64  # bytes: a frame's head is shorter
 _CREATE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
+_DAMAGED: Final = "journal.damaged-"
+_MOST_DAMAGED: Final = 5  # files that are kept
 _NO_FILE: Final = (-1, -1)  # no file's device and inode
 
 
@@ -49,7 +50,6 @@ class JournalFile:
         self._identity = _NO_FILE
         self._size = 0
         self._end = 0
-        self._quarantine = Quarantine(directory)
         self.needs_rewrite = False
 
     @contextmanager
@@ -147,25 +147,13 @@ class JournalFile:
         self.needs_rewrite = False
         self._reserve(size)
 
-    def quarantine_in_place(self) -> Path:
-        """Give a damaged file a second name, for a person to examine; the file stays in place until
-        it is replaced. Returns the name."""
+    def quarantine(self) -> Path:
+        """Keep a damaged file, for a person to examine. It stays in its place, too, until it is
+        replaced. Returns its second name."""
         with _errors(self._path), self._effects(Point.JOURNAL_SET_ASIDE):
-            copy = self._quarantine.link(self._path)
+            copy = _second_name(self._path)
         logger.error("the journal was damaged; the damaged file is %s", copy)
         return copy
-
-    def quarantine_unreadable(self, reason: JournalError) -> Path:
-        """Rename the file, which could not be read for `reason`. Raises `reason` if it cannot be
-        renamed either."""
-        try:
-            with self._effects(Point.JOURNAL_SET_ASIDE):
-                renamed = self._quarantine.rename(self._path)
-        except OSError:
-            raise reason from None
-        self._close_log()
-        logger.error("the journal could not be read; the file is now %s", renamed)
-        return renamed
 
     def close(self) -> None:
         """Close both files."""
@@ -247,6 +235,28 @@ class JournalFile:
 def is_at(fd: int, path: Path) -> bool:
     """Whether the open file is the one that is at the path now."""
     return _identity(os.fstat(fd)) == _identity_at(path)
+
+
+def _second_name(journal: Path) -> Path:
+    """Give the file a second name beside it, which takes no space and reads nothing from a damaged
+    disk. Returns the name; the earlier one if the file has one, because it could not be replaced.
+
+    On a file system without hard links, and for what is no file, the name is its only one. Raises
+    OSError.
+    """
+    older = sorted(journal.parent.glob(f"{_DAMAGED}*"))
+    if older and older[-1].samefile(journal):
+        return older[-1]
+    for path in older[: max(0, len(older) - _MOST_DAMAGED + 1)]:
+        path.unlink(missing_ok=True)
+    last = older[-1].name.removeprefix(_DAMAGED) if older else "0"
+    number = int(last) + 1 if last.isdecimal() else len(older) + 1
+    name = journal.with_name(f"{_DAMAGED}{number:06d}")
+    try:
+        name.hardlink_to(journal)
+    except OSError:
+        journal.rename(name)
+    return name
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:

@@ -49,9 +49,6 @@ class CardRecordKind(StrEnum):
     DRS_OFF = "drs-off"
 
 
-_RECORDS: Final = "records"
-
-
 class MetadataRef(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """By what a container finds the metadata of a device: the request as the claim's results have
     it, with a subrequest, and the pod's name of a claim that was made from a template; empty
@@ -203,23 +200,6 @@ def card_record(kind: CardRecordKind, card: PciAddress) -> Record:
     return Record(kind, None, (), {"kind": kind.value, "card": str(card)}, card)
 
 
-def counted_header(header: Mapping[str, Any], following: int) -> dict[str, Any]:
-    """The header of a file that is created with so many records."""
-    return {**header, _RECORDS: following}
-
-
-def uncounted_header(header: Mapping[str, Any]) -> dict[str, Any]:
-    """The header for a later position, or for another file."""
-    return {key: content for key, content in header.items() if key != _RECORDS}
-
-
-def is_short(header: Mapping[str, Any], following: int) -> bool:
-    """Whether fewer records follow than the file was created with. All of those were synced, so a
-    missing one is damage, even if it seems to be torn."""
-    made_with = header.get(_RECORDS)
-    return type(made_with) is int and following < made_with
-
-
 def encode(raw: Mapping[str, Any]) -> bytes:
     """The JSON object as compact ASCII."""
     return json.dumps(raw, separators=(",", ":"), sort_keys=True).encode("ascii")
@@ -261,8 +241,7 @@ def _owner_out(owner: Owner) -> dict[str, Any]:
         return {"grant": {"devices": devices, "total": owner.total, "answer": owner.answer}}
     # A version without orphans reads it as a claim that is being unprepared.
     left = {"left": True} if isinstance(owner, Orphan) else {}
-    claim = {"namespace": owner.namespace, "name": owner.name, "uid": owner.uid, **left}
-    return {"claim": claim}
+    return {"claim": {**msgspec.to_builtins(owner), **left}}
 
 
 def _owner_in(raw: Mapping[str, Any]) -> Owner:

@@ -7,12 +7,21 @@ GcuError with the device that caused it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection
+
+from msgspec.structs import replace
 
 from dra_driver.model.card import Cards
-from dra_driver.model.claims.measures import Share
+from dra_driver.model.claims.measures import (
+    Share,
+    memory_per_slice,
+    share_of_units,
+    slice_shares,
+    whole_share,
+)
 from dra_driver.model.claims.owner import Owner
 from dra_driver.model.errors import ForeignCard, GcuError, HardwareError
+from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FOREIGN
 from dra_driver.model.pci import PciAddress
@@ -25,47 +34,67 @@ from dra_driver.node.checkpoint.records import (
     card_record,
     record,
 )
+from dra_driver.node.claims.drs_card import DrsCard
 from dra_driver.node.claims.failures import attribute_to
-from dra_driver.node.modes.driver import ModeDriver
 from dra_driver.node.ports import Hardware
 
 logger = logging.getLogger(__name__)
+
+OnMade = Callable[[PreparedDevice, Instance], None]
+"""Called with a device, as it was on record, and the instance that it has instead."""
+
+SliceCount = Callable[[PciAddress], int]
+"""The number of slices of a card."""
+
 Undestroyed = tuple[tuple[PreparedDevice, HardwareError], ...]
 """The devices that could not be destroyed, and why."""
 
 
 class DeviceOps:
-    """Calls the driver of each device's mode."""
+    """Only DRS devices are created on a card and destroyed. A whole card needs nothing, and slices
+    are counted."""
 
     def __init__(
-        self, hardware: Hardware, journal: Journal, modes: Mapping[Mode, ModeDriver]
+        self, hardware: Hardware, journal: Journal, drs: DrsCard, slice_count: SliceCount
     ) -> None:
         self._hardware = hardware
         self._journal = journal
-        self._modes = modes
+        self._drs = drs
+        self._slice_count = slice_count
 
     def share(self, device: PreparedDevice) -> Share | None:
         """What the device is of its card; None while that is unknown."""
         with attribute_to(device.device_name):
-            return self._modes[device.mode].share(device, self._hardware.card(device.card))
+            card = self._hardware.card(device.card)
+            if device.mode is Mode.DRS:
+                return self._drs.share(device, card)
+            if device.mode is Mode.WHOLE:
+                return whole_share(card.memory_mib)
+            total = self._slice_count(device.card)
+            shares = slice_shares(total, memory_per_slice(card.memory_mib, total))
+            return share_of_units(shares, device.amount)
 
     def with_state_before(self, devices: PreparedDevices, cards: Cards) -> PreparedDevices:
-        """The devices with the instances that their cards have before anything is created. Raises
-        ForeignCard for a card that another program uses."""
+        """The devices with the instances that their cards have before anything is created, or with
+        the number of slices of their card: that number counts as long as any slice of the card is
+        in use, even if the rules change. Raises ForeignCard for a card that another program
+        uses."""
         examined = []
         for device in devices:
             with attribute_to(device.device_name):
                 for problem in cards[device.card].problems:
                     if problem.taint == TAINT_FOREIGN and not device.admin_access:
                         raise ForeignCard(f"card {device.card} is not ours to use: {problem.text}")
-                examined.append(self._modes[device.mode].with_state_before(device))
+                examined.append(self._with_state_before(device))
         return tuple(examined)
 
     def totals(self, devices: PreparedDevices, cards: Cards) -> dict[str, int]:
         """The capacity of each device's card, by device name, without devices whose capacity is not
         counted."""
         totals = {
-            device.device_name: self._modes[device.mode].total(device, cards[device.card])
+            device.device_name: self._drs.total(cards[device.card])
+            if device.mode is Mode.DRS
+            else device.total
             for device in devices
         }
         return {device: total for device, total in totals.items() if total is not None}
@@ -75,8 +104,7 @@ class DeviceOps:
         destroyed, or DRS mode is switched off."""
         switched = self._journal.snapshot().switched
         return any(
-            not device.admin_access
-            and (self._modes[device.mode].changes_card or device.card in switched)
+            not device.admin_access and (device.mode is Mode.DRS or device.card in switched)
             for device in devices
         )
 
@@ -88,9 +116,10 @@ class DeviceOps:
             if device.admin_access:
                 continue  # the card stays as its owner uses it
             with attribute_to(device.device_name):
-                if device.mode is not Mode.DRS:
+                if device.mode is Mode.DRS:
+                    made[at] = self._drs.create(device, cards[device.card])
+                else:
                     self._require_drs_off(device.card)
-                made[at] = self._modes[device.mode].create(device, cards[device.card])
             if made[at] != device and device is not devices[-1]:
                 self._journal.write(record(ClaimStep.PREPARE_STARTED, owner, tuple(made)))
         return tuple(made)
@@ -99,23 +128,27 @@ class DeviceOps:
         """The cards on which a device is not as recorded."""
         return frozenset(device.card for device in devices if self._verify(device) != device)
 
-    def recreate(self, owner: Owner, devices: PreparedDevices, cards: Cards) -> PreparedDevices:
+    def recreate(
+        self, owner: Owner, devices: PreparedDevices, cards: Cards, *, on_made: OnMade
+    ) -> PreparedDevices:
         """Create again the devices that are missing on `cards`. Each step is recorded before it
         is taken."""
         made = list(devices)
         for at, device in enumerate(devices):
-            if device.card not in cards:
+            if device.mode is not Mode.DRS or device.card not in cards:
                 continue
-            mode, found = self._modes[device.mode], self._verify(device)
+            found = self._verify(device)
             if found is None:
                 with attribute_to(device.device_name):
-                    made[at] = mode.with_state_before(device)
+                    made[at] = self._drs.with_state_before(device)
                 self._journal.write(record(ClaimStep.PREPARE_COMPLETED, owner, tuple(made)))
                 with attribute_to(device.device_name):
-                    found = mode.create(made[at], cards[device.card])
+                    found = self._drs.create(made[at], cards[device.card])
             if found != made[at]:
                 made[at] = found
                 self._journal.write(record(ClaimStep.PREPARE_COMPLETED, owner, tuple(made)))
+                if found.instance is not None and found.instance != device.instance:
+                    on_made(device, found.instance)
         return tuple(made)
 
     def destroy(self, devices: PreparedDevices) -> Undestroyed:
@@ -125,9 +158,9 @@ class DeviceOps:
         undestroyed: list[tuple[PreparedDevice, HardwareError]] = []
         for device in devices:
             try:
-                if device.card not in failed:
+                if device.mode is Mode.DRS and device.card not in failed:
                     with attribute_to(device.device_name):
-                        self._modes[device.mode].destroy(device)
+                        self._drs.destroy(device)
             except HardwareError as error:
                 failed[device.card] = error
             if device.card in failed:
@@ -147,12 +180,12 @@ class DeviceOps:
 
     def disable_drs(self, card: PciAddress) -> None:
         """Switch a card's DRS mode off, and record it."""
-        if self._modes[Mode.DRS].reset(card):
+        if self._drs.reset(card):
             self._journal.write(card_record(CardRecordKind.DRS_OFF, card))
 
     def _try_reset(self, card: PciAddress) -> bool:
         try:
-            return self._modes[Mode.DRS].reset(card)
+            return self._drs.reset(card)
         except GcuError:
             # The card stays recorded as switched on. It is tried again by each reconciliation, and
             # before the card is used in another mode.
@@ -169,6 +202,15 @@ class DeviceOps:
                 remedy="the agent tries again at the next call",
             )
 
+    def _with_state_before(self, device: PreparedDevice) -> PreparedDevice:
+        if device.mode is Mode.DRS:
+            return self._drs.with_state_before(device)
+        if device.mode is Mode.SHARED:
+            return replace(device, total=self._slice_count(device.card))
+        return device
+
     def _verify(self, device: PreparedDevice) -> PreparedDevice | None:
+        if device.mode is not Mode.DRS:
+            return device
         with attribute_to(device.device_name):
-            return self._modes[device.mode].verify(device)
+            return self._drs.verify(device)

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dra_driver.model.card import Card
+from dra_driver.model.card import Card, Cards
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import DRIVER
-from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import ProfileTable, ProfileTableOf
 from dra_driver.node.checkpoint.records import PreparedDevice
 
 
 def device_statuses(
     devices: Iterable[PreparedDevice],
-    cards: Mapping[PciAddress, Card],
+    cards: Cards,
     previous: Sequence[Mapping[str, Any]] = (),
     *,
     table: ProfileTableOf,
@@ -40,15 +39,12 @@ def device_statuses(
 
 
 def _by_entry(devices: Iterable[PreparedDevice]) -> Iterable[Sequence[PreparedDevice]]:
-    entries: list[list[PreparedDevice]] = []
-    shares: dict[tuple[str, str, str | None], list[PreparedDevice]] = {}
-    for device in devices:
-        known = shares.get((device.pool, device.device_name, device.share_id))
-        if known is None or device.mode is Mode.WHOLE:
-            known = shares[device.pool, device.device_name, device.share_id] = []
-            entries.append(known)
-        known.append(device)
-    return entries
+    entries: dict[object, list[PreparedDevice]] = {}
+    for at, device in enumerate(devices):
+        alone = at if device.mode is Mode.WHOLE else None
+        key = (device.pool, device.device_name, device.share_id, alone)
+        entries.setdefault(key, []).append(device)
+    return entries.values()
 
 
 def _status(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
@@ -26,7 +27,7 @@ prepare after 60 to 90 s and a failed unprepare after 10 to 15 s (1.36, ``kuberu
 and ``pod_workers.go``)."""
 
 _OPEN_FOR: Final = 600.0  # seconds for which a device takes no new claim
-_FORGET_AFTER: Final = 3600.0  # seconds after the last call for an owner
+_FORGET_AFTER: Final = 3600.0  # seconds after the last failure of a prepare
 
 
 OnTripped = Callable[[str, str], None]
@@ -34,21 +35,14 @@ OnTripped = Callable[[str, str], None]
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """An owner whose prepare fails: its devices, the device that fails, why, how often in a row,
-    and when last (`at`, seconds of the clock)."""
+    """An owner whose prepare fails: how often in a row, and when last (`at`, seconds of the
+    clock)."""
 
     owner: Owner
     devices: PreparedDevices
     device: str
     reason: str
     tries: int
-    at: float
-
-
-class _Tries(msgspec.Struct, frozen=True):
-    """How often in a row an unprepare failed, and when last."""
-
-    count: int
     at: float
 
 
@@ -87,7 +81,7 @@ class DeviceCircuitBreaker:
         self._lock = threading.Lock()
         self._waiting: dict[str, Waiting] = {}
         self._tripped_until: dict[str, float] = {}
-        self._unprepares: dict[str, _Tries] = {}
+        self._unprepares: Counter[str] = Counter()
 
     @contextmanager
     def attempt(self, owner: Owner, devices: PreparedDevices) -> Iterator[None]:
@@ -112,14 +106,8 @@ class DeviceCircuitBreaker:
         """Count an unprepare that its cards failed; returns whether that was the last try: then the
         pod has waited long enough."""
         with self._lock:
-            now = self._clock()
-            self._unprepares = {
-                uid: each for uid, each in self._unprepares.items() if now - each.at < _FORGET_AFTER
-            }
-            before = self._unprepares.get(owner.uid)
-            tries = before.count + 1 if before is not None else 1
-            self._unprepares[owner.uid] = _Tries(tries, now)
-        return tries >= TRIES
+            self._unprepares[owner.uid] += 1
+            return self._unprepares[owner.uid] >= TRIES
 
     def on_orphaned(self, owner: Owner, device: PreparedDevice, error: GcuError) -> None:
         """The owner is unprepared but for this device, which is an orphan now. The journal says so

@@ -16,11 +16,9 @@ from msgspec.structs import replace
 from dra_driver.model.claims.measures import Share
 from dra_driver.model.claims.owner import Orphan, Owner
 from dra_driver.model.errors import GcuError, Refused
-from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.cdi.directory import CdiDirectory
+from dra_driver.node.cdi.directory import CdiDirectory, MetadataDirectory
 from dra_driver.node.cdi.files import CdiSpecs, visible_cards
-from dra_driver.node.cdi.metadata import MetadataDirectory
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
@@ -31,7 +29,9 @@ from dra_driver.node.checkpoint.records import (
     Record,
     record,
 )
-from dra_driver.node.claims.device_ops import DeviceOps
+from dra_driver.node.claims.belongings import Belongings, OnRecreated, Outcome
+from dra_driver.node.claims.device_ops import DeviceOps, SliceCount
+from dra_driver.node.claims.drs_card import DrsCard
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
 from dra_driver.node.claims.reallocation import (
     aliases,
@@ -40,10 +40,7 @@ from dra_driver.node.claims.reallocation import (
     with_aliases,
     with_known_names,
 )
-from dra_driver.node.claims.release import Release
-from dra_driver.node.claims.restore import OnRecreated, Outcome, Restore
 from dra_driver.node.locks import Locks
-from dra_driver.node.modes.driver import ModeDriver
 from dra_driver.node.ports import Hardware, IsCancelled
 
 logger = logging.getLogger(__name__)
@@ -61,7 +58,8 @@ class PreparedClaimManager:
         cdi: CdiDirectory,
         metadata: MetadataDirectory,
         locks: Locks,
-        modes: Mapping[Mode, ModeDriver],
+        drs: DrsCard,
+        slice_count: SliceCount,
         injection: Injection,
         failures: DeviceCircuitBreaker,
         on_recreated: OnRecreated,
@@ -69,16 +67,9 @@ class PreparedClaimManager:
         self._journal = journal
         self._locks = locks
         self._failures = failures
-        self._device_ops = DeviceOps(hardware, journal, modes)
+        self._device_ops = DeviceOps(hardware, journal, drs, slice_count)
         self._specs = CdiSpecs(hardware, cdi, metadata, injection)
-        self._release = Release(
-            hardware=hardware,
-            journal=journal,
-            specs=self._specs,
-            device_ops=self._device_ops,
-            failures=failures,
-        )
-        self._restore = Restore(
+        self._belongings = Belongings(
             journal=journal,
             specs=self._specs,
             device_ops=self._device_ops,
@@ -107,7 +98,7 @@ class PreparedClaimManager:
         """
         with self._locked(owner.uid, devices) as held:
             if held is not None and is_prepared_with(owner, held, devices):
-                self._restore.restore(
+                self._belongings.restore(
                     self._with_owner(self._recorded(held), owner), is_requested=True
                 )
                 return held.devices
@@ -143,7 +134,7 @@ class PreparedClaimManager:
         with self._locked(owner.uid) as held:
             if held is None or held.state is not ClaimState.PREPARE_COMPLETED:
                 raise Refused(f"{owner.title} is being unprepared", remedy="the kubelet retries")
-            self._restore.restore(self._recorded(held), is_requested=True)
+            self._belongings.restore(self._recorded(held), is_requested=True)
             return held.devices
 
     def unprepare(self, owner: Owner) -> None:
@@ -157,7 +148,7 @@ class PreparedClaimManager:
                 self._specs.remove(owner.uid)
                 self._failures.on_unprepared(owner, ())
                 return
-            self._release.release_or_orphan(held, drop_aliases=True)
+            self._belongings.release_or_orphan(held, drop_aliases=True)
 
     def release(self, expected: PreparedClaim) -> bool:
         """Unprepare an owner that is still as `expected`; returns whether it was.
@@ -167,7 +158,7 @@ class PreparedClaimManager:
         with self._locked(expected.owner.uid) as held:
             if held != expected:
                 return False
-            self._release.release(held)
+            self._belongings.release(held)
             self._failures.on_unprepared(held.owner, held.devices)
             return True
 
@@ -185,10 +176,10 @@ class PreparedClaimManager:
                 return Outcome.UNCHANGED
             if held.state is ClaimState.PREPARE_COMPLETED:
                 if not held.records:
-                    self._restore.restore(self._recorded(held))
+                    self._belongings.restore(self._recorded(held))
                     return Outcome.FINISHED
-                return self._restore.restore(held) if examine else self._restore.render(held)
-            self._release.release(held)
+                return self._belongings.restore(held) if examine else self._belongings.render(held)
+            self._belongings.release(held)
             if isinstance(held.owner, Orphan):
                 self._failures.on_unprepared(held.owner, held.devices)
             is_prepare = held.state is ClaimState.PREPARE_STARTED
@@ -212,7 +203,7 @@ class PreparedClaimManager:
     def uids_without_record(self) -> frozenset[str]:
         """The UIDs of CDI files without a record. The files are listed first: a record is written
         before its file, and removed after it."""
-        return self._specs.uids() - self._journal.snapshot().claims.keys()
+        return self._specs.cdi.uids() - self._journal.snapshot().claims.keys()
 
     def disable_drs(self, card: PciAddress) -> None:
         """Switch DRS mode off where the driver switched it on and nobody holds an instance; raises
@@ -277,7 +268,7 @@ class PreparedClaimManager:
             yield
         except Exception:
             try:
-                self._release.undo(self._journal.snapshot().claims[uid])
+                self._belongings.undo(self._journal.snapshot().claims[uid])
             except GcuError:
                 # The record stays in the journal and holds the cards. Unprepare, the next
                 # reconciliation or the next start finishes it.
@@ -298,7 +289,7 @@ class PreparedClaimManager:
             return with_aliases(held.names, wanted)
         known = with_known_names(held)
         if has_same_names(held.devices, wanted):
-            self._release.release(held)
+            self._belongings.release(held)
         else:
-            self._release.release_or_orphan(known)
+            self._belongings.release_or_orphan(known)
         return with_aliases(aliases(known.devices), wanted)

@@ -1,54 +1,107 @@
-"""Compares journal, CDI files and cards: finishes or undoes what this driver began, and reports
+"""Makes journal, CDI files and cards agree: finishes or undoes what this driver began, and reports
 foreign instances.
 
-The instances of a card are listed only if it is in DRS mode or should be, once for all its claims.
+Another agent may serve meanwhile (rolling update): each step takes the claim's locks, so a claim is
+either complete or abandoned by a killed agent. No running pod is harmed: prepared claims stay
+prepared, and a claim with only a CDI file is recorded in the journal again.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
 from dra_driver.hardware.drs.drs import Drs
-from dra_driver.hardware.drs.errors import CardBusy, CardSilent
-from dra_driver.hardware.efsmi.runner import EfsmiHung
 from dra_driver.model.card import Card, Problem, Virtualization
-from dra_driver.model.claims.owner import Orphan, Owner
-from dra_driver.model.devices.device import parse_device_name
+from dra_driver.model.claims.owner import Orphan
 from dra_driver.model.errors import GcuError
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FOREIGN
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
+from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
 from dra_driver.node.checkpoint.records import CardRecordKind, card_record
+from dra_driver.node.claims.belongings import Outcome
+from dra_driver.node.claims.drs_card import foreign
 from dra_driver.node.claims.manager import PreparedClaimManager
-from dra_driver.node.claims.restore import Outcome
 from dra_driver.node.locks import Locks
-from dra_driver.node.modes.drs import foreign
-from dra_driver.node.recovery.recovery import Report
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Findings(Report):
-    """What a reconciliation found and did; claims by UID.
+class Findings:
+    """What was found and done; claims by UID.
 
-    ``foreign`` has the problem of each card that another program divides. Cards in ``unknown``
-    could not be examined: their last finding stays in effect.
+    A claim in `failed` stays as it was. The next reconciliation, the next call of the kubelet and
+    the next start try it again. ``foreign`` has the problem of each card that another program
+    divides. Cards in ``unknown`` could not be examined: their last finding stays in effect.
     """
 
+    recovered: dict[str, Outcome] = field(default_factory=dict)
+    failed: dict[str, GcuError] = field(default_factory=dict)
     foreign: dict[PciAddress, Problem] = field(default_factory=dict)
     unknown: dict[PciAddress, GcuError] = field(default_factory=dict)
+
+    @property
+    def adopted(self) -> int:
+        """How many claims were taken into the journal from their CDI files."""
+        return list(self.recovered.values()).count(Outcome.ADOPTED)
+
+    def recover(self, uid: str, title: str, step: Callable[[], Outcome]) -> None:
+        """Run the step of one owner, and add what it did."""
+        try:
+            outcome = step()
+        except GcuError as error:
+            logger.warning("%s could not be recovered: %s", title, error)
+            self.failed[uid] = error
+            return
+        if outcome is not Outcome.UNCHANGED:
+            logger.warning("%s: %s", title, outcome)
+            self.recovered[uid] = outcome
+
+    def adopt_unrecorded(self, claim_manager: PreparedClaimManager) -> None:
+        """Record the claims that have a CDI file and no record, because the journal lost it."""
+        for uid in sorted(claim_manager.uids_without_record()):
+            self.recover(uid, f"claim {uid}", partial(claim_manager.adopt_from_cdi, uid))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovery:
+    """Runs after `Journal.open` and before the kubelet can call.
+
+    No call is answered before recovery has ended. It waits for a card that hangs once, and not for
+    each of its claims (`dra_driver.hardware.breaker`).
+    """
+
+    claim_manager: PreparedClaimManager
+    journal: Journal
+
+    def run(self) -> Findings:
+        """Recover every claim of the journal, then every CDI file without a record.
+
+        Raises JournalError or CdiError where journal or directory cannot be used at all; a failure
+        of one claim is in the findings.
+        """
+        findings = Findings()
+        for uid, held in self.journal.snapshot().claims.items():
+            step = partial(self.claim_manager.recover, held.owner)
+            findings.recover(uid, held.owner.title, step)
+        findings.adopt_unrecorded(self.claim_manager)
+        return findings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeReconciler:
     """May run during calls of the kubelet, and in two agents at once: all take the same locks.
-    Never destroys an instance unless the journal proves that it is this driver's."""
+    Never destroys an instance unless the journal proves that it is this driver's.
+
+    The instances of a card are listed only if it is in DRS mode or should be, once for all its
+    claims.
+    """
 
     claim_manager: PreparedClaimManager
     journal: Journal
@@ -64,13 +117,11 @@ class NodeReconciler:
         """
         findings = Findings()
         findings.adopt_unrecorded(self.claim_manager)
-        for uid, held in self.journal.snapshot().claims.items():
+        for held in self.journal.snapshot().claims.values():
             if held.state is not ClaimState.PREPARE_COMPLETED:
-                self._recover(findings, uid, examine=True)
+                self._recover(findings, held, examine=True)
         missing: set[str] = set()
         for card in cards:
-            if card.address in findings.unknown:
-                continue
             try:
                 self._examine(findings, card, missing, adopt=adopt)
             except GcuError as error:
@@ -78,34 +129,14 @@ class NodeReconciler:
                 findings.unknown[card.address] = error
         for uid, held in self.journal.snapshot().claims.items():
             if held.state is ClaimState.PREPARE_COMPLETED:
-                self._recover(findings, uid, examine=uid in missing)
+                self._recover(findings, held, examine=uid in missing)
         return findings
 
-    def _recover(self, findings: Findings, uid: str, *, examine: bool) -> None:
-        held = self.journal.snapshot().claims.get(uid)
-        if held is None:
-            return
-        asked = {device.card for device in held.devices if device.mode is Mode.DRS}
-        silent = [findings.unknown[card] for card in asked & findings.unknown.keys()]
-        if silent and held.state is not ClaimState.PREPARE_COMPLETED:
-            self._failed(findings, held.owner, silent[0])
-            return
-        try:
-            outcome = self.claim_manager.recover(held.owner, examine=examine)
-        except GcuError as error:
-            if isinstance(error, EfsmiHung | CardBusy | CardSilent) and error.device is not None:
-                findings.unknown[parse_device_name(error.device)[1]] = error
-            self._failed(findings, held.owner, error)
-        else:
-            if outcome is not Outcome.UNCHANGED:
-                logger.warning("%s: %s", held.owner.title, outcome)
-                findings.recovered[uid] = outcome
-
-    def _failed(self, findings: Findings, owner: Owner, error: GcuError) -> None:
-        logger.warning("%s could not be recovered: %s", owner.title, error)
-        # An orphan was reported when it became one.
-        if not isinstance(owner, Orphan):
-            findings.failed[owner.uid] = error
+    def _recover(self, findings: Findings, held: PreparedClaim, *, examine: bool) -> None:
+        step = partial(self.claim_manager.recover, held.owner, examine=examine)
+        findings.recover(held.owner.uid, held.owner.title, step)
+        if isinstance(held.owner, Orphan):  # it was reported when it became one
+            findings.failed.pop(held.owner.uid, None)
 
     def _examine(self, findings: Findings, card: Card, missing: set[str], *, adopt: bool) -> None:
         address = card.address

@@ -1,13 +1,16 @@
-"""The pods for which a prepare call may be made.
+"""The pods for which a prepare call may be made, and whether they must be read.
 
 The kubelet's call has claims, and no pod. The pods that use a claim are in its
 ``status.reservedFor``: the kubelet prepares a claim for no other pod
-(``pkg/kubelet/cm/dra/manager.go``).
+(``pkg/kubelet/cm/dra/manager.go``). It leaves a claim out of a call once it is prepared, so a
+container may use a claim of the call together with one that was prepared for another pod. If the
+pod were read for every call, each prepare would wait for the API server twice. The journal has all
+prepared claims of the pod's namespace, so it is read only if there can be such a claim.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -15,6 +18,7 @@ from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import PODS
 from dra_driver.model.claims.claim import ClaimRef, Object, claim_names, reserved_for
 from dra_driver.model.errors import GcuError
+from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
 from dra_driver.node.ports import ObjectReader
 from dra_driver.node.results import in_parallel
 
@@ -24,37 +28,50 @@ name in ``spec.resourceClaims`` has a blank."""
 
 
 def find_pods(
-    refs: Iterable[ClaimRef], claims: Iterable[Object], reader: ObjectReader, node: str
+    refs: Sequence[ClaimRef], claims: Iterable[Object], reader: ObjectReader, node: str
 ) -> list[Object]:
-    """The pods on this node that use all of `refs`; `claims` are those that were read. A claim for
-    a pod's extended resources is in the pod as its other claims are.
+    """The pods on this node that use all of `refs`, which are of one namespace; `claims` are those
+    that were read. A claim for a pod's extended resources is in the pod as its other claims are.
 
     Raises KubeError where one cannot be read.
     """
     names = {ref.name for ref in refs}
-    namespaces = {ref.namespace for ref in refs}
-    consumers = {
-        f"{namespace}/{name}/{uid}": (namespace, name, uid)
-        for namespace in sorted(namespaces)
+    steps = {
+        (name, uid): partial(reader.get, PODS, name, namespace=refs[0].namespace)
         for name, uid in sorted(_pods(claims))
     }
-    steps = {
-        key: partial(reader.get, PODS, name, namespace=namespace)
-        for key, (namespace, name, _) in consumers.items()
-    }
-    found = in_parallel(steps)
     pods = []
-    for key, read in found.items():
+    for (_, uid), read in in_parallel(steps).items():
         if isinstance(read, NotFound):
             continue
         if isinstance(read, GcuError):
             raise read
         pod = _with_extended_claim(read)
-        same = pod["metadata"].get("uid") == consumers[key][2]
+        same = pod["metadata"].get("uid") == uid
         on_node = pod["spec"].get("nodeName") == node
         if same and on_node and names <= set(claim_names(pod).values()):
             pods.append(pod)
     return sorted(pods, key=title)
+
+
+def may_use_others(ledger: Ledger, ref: ClaimRef, claim: Object) -> bool:
+    """Whether a pod that uses `claim`, the only one of a call, may use another prepared one. Only
+    one pod can use a claim that was made for it from a template; any other claim can be reserved
+    for further pods at any time."""
+    consumers = reserved_for(claim)
+    if not consumers:
+        return False  # the kubelet starts no container for a claim that is reserved for nobody
+    only_pods = {
+        next((device.made_for for device in held.devices if device.made_for), "")
+        for uid, held in ledger.claims.items()
+        if isinstance(held.owner, ClaimRef)
+        and held.owner.namespace == ref.namespace
+        and held.state is ClaimState.PREPARE_COMPLETED
+        and uid != ref.uid
+    }
+    if not all(map(_is_pod, consumers)):
+        return bool(only_pods)
+    return not only_pods.isdisjoint({"", *(entry["uid"] for entry in consumers)})
 
 
 def is_of_group(claim: Mapping[str, Any]) -> bool:
@@ -78,13 +95,13 @@ def _pods(claims: Iterable[Object]) -> set[tuple[str, str]]:
     for claim in claims:
         if is_of_group(claim):
             continue
-        pods = {
-            (entry["name"], entry["uid"])
-            for entry in reserved_for(claim)
-            if entry.get("resource") == "pods" and not entry.get("apiGroup")
-        }
+        pods = {(entry["name"], entry["uid"]) for entry in reserved_for(claim) if _is_pod(entry)}
         common = pods if common is None else common & pods
     return common or set()
+
+
+def _is_pod(consumer: Mapping[str, Any]) -> bool:
+    return consumer.get("resource") == "pods" and not consumer.get("apiGroup")
 
 
 def _with_extended_claim(pod: Object) -> Object:

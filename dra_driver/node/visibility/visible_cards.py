@@ -2,7 +2,7 @@
 
 `dra_driver.model.claims.usage_sets` has the rules and their reasons. Here they are applied to the
 claims of a call's pod (`dra_driver.node.visibility.pods`), with those that were prepared for other
-pods (`dra_driver.node.visibility.other_claims`).
+pods.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from msgspec.structs import replace
 from dra_driver.model.claims.claim import Object, claim_names
 from dra_driver.model.claims.usage_sets import UsageSet, Use, may_be_together, usage_sets
 from dra_driver.model.errors import GcuError, Refused
+from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
 from dra_driver.node.checkpoint.records import PreparedDevice, PreparedDevices
 from dra_driver.node.ports import ObjectReader
-from dra_driver.node.prepare_call import PrepareCall
-from dra_driver.node.visibility.other_claims import may_use_others
-from dra_driver.node.visibility.pods import find_pods, is_of_group, title
+from dra_driver.node.prepare_call import PrepareCall, planned
+from dra_driver.node.visibility.pods import find_pods, is_of_group, may_use_others, title
 
 _REMEDY: Final = "use the same claims together in every pod that shares one of them"
 
@@ -35,24 +35,25 @@ def resolve_visible_cards(
     this driver. Otherwise it is read from the API server. Raises Refused if its containers break
     the rule or the pod is unknown, KubeError if it cannot be read.
     """
-    planned = call.planned
-    if not planned:
+    new = planned(call)
+    if not new:
         return
-    requests = {device.request for claim in planned.values() for device in claim.devices}
-    is_one = len(call.claims) == 1 and len(requests) == 1
-    objects = [claim.object for claim in call.claims.values() if claim.object is not None]
+    requests = {device.request for claim in new.values() for device in claim.devices}
+    is_one = len(call) == 1 and len(requests) == 1
+    refs = [claim.ref for claim in call.values()]
+    objects = [claim.object for claim in call.values() if claim.object is not None]
     pods: Sequence[Object] = ()
-    if not is_one or may_use_others(ledger, call.refs, objects[0], call.others):
-        pods = find_pods(call.refs.values(), objects, reader, node)
+    if not is_one or may_use_others(ledger, refs[0], objects[0]):
+        pods = find_pods(refs, objects, reader, node)
     if not pods:
         if not is_one:
             raise _unknown_pod(call, node)
-        for claim in planned.values():  # no container here can use it with another claim
-            _check_instances(claim.devices)
-            claim.devices = _together(claim.devices)
+        for claim in new.values():  # no container here can use it with another claim
+            cards = _cards_seen(claim.devices)
+            claim.devices = tuple(replace(each, visible_cards=cards) for each in claim.devices)
         return
     answers = [_for_pod(call, pod, ledger) for pod in pods]
-    for uid, claim in planned.items():
+    for uid, claim in new.items():
         found = _agreed([each[uid] for each in answers], pods)
         if isinstance(found, GcuError):
             claim.error = found
@@ -78,15 +79,14 @@ def _agreed(
 
 
 def _unknown_pod(call: PrepareCall, node: str) -> Refused:
-    read = [claim.object for claim in call.claims.values() if claim.object is not None]
+    read = [claim.object for claim in call.values() if claim.object is not None]
     remedy = "check that the claims' status.reservedFor names the pod"
     if read and all(map(is_of_group, read)):
         remedy = "let a pod use one claim of its PodGroup, with one request"
-    refs = call.refs.values()
-    names = ", ".join(sorted(ref.name for ref in refs))
-    namespaces = ", ".join(sorted({ref.namespace for ref in refs}))
+    names = ", ".join(sorted(claim.ref.name for claim in call.values()))
+    namespace = next(iter(call.values())).ref.namespace
     return Refused(
-        f"no pod on node {node} is known to use claims {names} of namespace {namespaces} together, "
+        f"no pod on node {node} is known to use claims {names} of namespace {namespace} together, "
         "so what each container sees is unknown",
         remedy=remedy,
     )
@@ -97,17 +97,17 @@ def _for_pod(
 ) -> dict[str, PreparedDevices | GcuError]:
     """The devices of each planned claim with the cards that the pod's containers see, or its error.
     Raises Refused if the containers break the rule."""
-    planned = call.planned
-    failed = {uid: claim.error for uid, claim in call.claims.items() if claim.error is not None}
+    new = planned(call)
+    failed = {uid: claim.error for uid, claim in call.items() if claim.error is not None}
     uses = _Uses.of(call, pod, ledger, failed)
     sets = usage_sets(pod, uses.names, uses.requests)
     while True:
         failures = len(failed)
         resolved: dict[str, PreparedDevices | GcuError] = {}
-        for uid in sorted(planned.keys() - failed.keys()):
+        for uid in sorted(new.keys() - failed.keys()):
             try:
                 resolved[uid] = tuple(
-                    uses.resolved(uid, device, sets) for device in planned[uid].devices
+                    uses.resolved(uid, device, sets) for device in new[uid].devices
                 )
             except Refused as error:
                 failed[uid] = error
@@ -131,8 +131,8 @@ class _Uses(msgspec.Struct, frozen=True):
         cls, call: PrepareCall, pod: Object, ledger: Ledger, failed: Mapping[str, GcuError]
     ) -> _Uses:
         namespace = pod["metadata"].get("namespace", "")
-        by_name = {claim.ref.name: uid for uid, claim in call.claims.items()}
-        held = {uid: claim.held for uid, claim in call.claims.items() if claim.held is not None}
+        by_name = {claim.ref.name: uid for uid, claim in call.items()}
+        held = {uid: claim.held for uid, claim in call.items() if claim.held is not None}
         names: dict[str, str] = {}
         for entry, claim in claim_names(pod).items():
             uid = by_name.get(claim or "")
@@ -145,7 +145,7 @@ class _Uses(msgspec.Struct, frozen=True):
             if uid is not None:
                 names[entry] = uid
         devices = {uid: each.devices for uid, each in held.items()}
-        devices |= {uid: each.devices for uid, each in call.planned.items()}
+        devices |= {uid: each.devices for uid, each in planned(call).items()}
         requests = {uid: frozenset(h.request for h in every) for uid, every in devices.items()}
         # The devices of a claim that could not be planned are unknown, but not the pod's requests.
         requests |= {uid: _asked(pod, names, uid) for uid in failed}
@@ -162,8 +162,7 @@ class _Uses(msgspec.Struct, frozen=True):
                     "a container that uses this claim also uses one that is not ready: "
                     f"{self.failed[use.claim]}"
                 )
-        _check_instances(self._devices_of(own))
-        visible = tuple(sorted({other.card for other in self._devices_of(own)}))
+        visible = _cards_seen(self._devices_of(own))
         for use in sorted(own):
             held = self.held.get(use.claim)
             if held is not None and any(
@@ -197,13 +196,8 @@ def _asked(pod: Mapping[str, Any], names: Mapping[str, str], uid: str) -> frozen
     return frozenset(asked)
 
 
-def _together(devices: PreparedDevices) -> PreparedDevices:
-    cards = tuple(sorted({device.card for device in devices}))
-    return tuple(replace(device, visible_cards=cards) for device in devices)
-
-
-def _check_instances(devices: PreparedDevices) -> None:
-    """Raise Refused if one container must not have all of `devices`."""
+def _cards_seen(devices: PreparedDevices) -> tuple[PciAddress, ...]:
+    """The cards of a container's `devices`; raises Refused if it must not have all of them."""
     if not may_be_together([device.mode for device in devices]):
         names = ", ".join(device.device_name for device in devices)
         raise Refused(
@@ -211,3 +205,4 @@ def _check_instances(devices: PreparedDevices) -> None:
             "and its variables can name one instance only",
             remedy="let each container use one DRS request, and no other GCU request",
         )
+    return tuple(sorted({device.card for device in devices}))

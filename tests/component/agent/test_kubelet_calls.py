@@ -12,7 +12,8 @@ from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.effects import Effects, Point
 from tests.unit.agent.node import CARDS, Node
 from tests.unit.kubelet_api import fake_kubelet
-from tests.unit.node.drs_world import SLICES, instance, slices
+from tests.unit.node.drs_world import instance, slices
+from tests.unit.node.world import SLICES
 
 _CALLS = 64  # what the agent has threads for
 

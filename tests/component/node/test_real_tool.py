@@ -26,10 +26,9 @@ from dra_driver.model.card import Card
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import GcuError
-from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.modes.driver import ModeDriver, all_modes
+from dra_driver.node.claims.drs_card import DrsCard
 from dra_driver.simulator.machine import SimulatedMachine
 from tests.unit.hanging import first_create_once_made, time_is_up_when
 from tests.unit.memory_efsmi import MemoryEfsmi
@@ -56,19 +55,10 @@ class RealWorld(World):
     def hardware(self) -> Cards:
         return Cards(Machine(Sysfs(self.simulated.root), self.efsmi))
 
-    def modes(self, journal: Journal, effects: Effects | None) -> dict[Mode, ModeDriver]:
-        return dict(
-            all_modes(
-                drs=Drs(
-                    self.efsmi,
-                    DrsLocks(self.root / "locks", patience=20),
-                    breaker=HungCardBreaker(0),
-                ),
-                tables=ProfileTables(self.root / "state"),
-                journal=journal,
-                slice_count=lambda _: 6,
-            )
-        )
+    def drs_card(self, journal: Journal, _effects: Effects) -> DrsCard:
+        locks = DrsLocks(self.root / "locks", patience=20)
+        drs = Drs(self.efsmi, locks, breaker=HungCardBreaker(0))
+        return DrsCard(drs, ProfileTables(self.root / "state"), journal.snapshot)
 
     def changes(self) -> list[str]:
         """What changed the cards, and was not refused."""

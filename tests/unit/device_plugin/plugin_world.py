@@ -9,12 +9,11 @@ from dra_driver.config.card_rules import CardConfig
 from dra_driver.device_plugin.allocator import Allocator, InjectionMethod
 from dra_driver.device_plugin.garbage_collector import GarbageCollector
 from dra_driver.device_plugin.inventory import NodeDevices, granted_total
-from dra_driver.model.effects import Effects
 from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.modes.driver import ModeDriver, all_modes
+from dra_driver.node.claims.device_ops import SliceCount
 from tests.unit.node.drs_world import DrsWorld
 from tests.unit.node.world import CARDS, POOL, Agent
 
@@ -34,17 +33,10 @@ class PluginWorld(DrsWorld):
     injection_method: InjectionMethod = InjectionMethod.CDI_NAMES
     recorded: Collection[frozenset[str]] | None = ()
 
-    def modes(self, journal: Journal, effects: Effects) -> dict[Mode, ModeDriver]:
-        super().modes(journal, effects)
-        found = all_modes(
-            drs=self.drs,
-            tables=self.tables,
-            journal=journal,
-            slice_count=lambda card: (
-                granted_total(journal.snapshot(), card, Mode.SHARED) or self.offer(card).slice_count
-            ),
+    def slice_count(self, journal: Journal) -> SliceCount:
+        return lambda card: (
+            granted_total(journal.snapshot(), card, Mode.SHARED) or self.offer(card).slice_count
         )
-        return dict(found)
 
     def offer(self, card: PciAddress) -> CardConfig:
         return self.offers.get(card, CardConfig())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,13 +20,12 @@ from dra_driver.model.errors import GcuError, HardwareError
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.modes.driver import ModeDriver, all_modes
+from dra_driver.node.claims.device_ops import SliceCount
+from dra_driver.node.claims.drs_card import DrsCard
 from dra_driver.node.recovery.profile_prober import ProfileProber
 from dra_driver.node.recovery.reconciler import Findings, NodeReconciler
 from tests.unit.memory_efsmi import MemoryEfsmi
-from tests.unit.node.world import CARDS, Agent, World, claim, result
-
-SLICES = 6
+from tests.unit.node.world import CARDS, SLICES, Agent, World, claim, result
 
 
 def tool(cards: int = 2, **keys: Any) -> MemoryEfsmi:
@@ -89,18 +88,16 @@ class DrsWorld(World):
     def hardware(self) -> SimulatedCards:
         return self.cards
 
-    def modes(self, journal: Journal, effects: Effects) -> Mapping[Mode, ModeDriver]:
+    def drs_card(self, journal: Journal, effects: Effects) -> DrsCard:
         self.tool.effects = effects
         locks = DrsLocks(self.root / "state" / "locks", patience=0)
         self.drs = Drs(self.tool, locks, indexes=self.indexes, breaker=self.breaker)
         self.tables = ProfileTables(self.root / "state", effects=effects)
-        return all_modes(
-            drs=self.drs,
-            tables=self.tables,
-            journal=journal,
-            slice_count=lambda card: slice_total(
-                journal.snapshot(), card, published=self.published, rule=self.slices
-            ),
+        return DrsCard(self.drs, self.tables, journal.snapshot)
+
+    def slice_count(self, journal: Journal) -> SliceCount:
+        return lambda card: slice_total(
+            journal.snapshot(), card, published=self.published, rule=self.slices
         )
 
     def reconcile(self, agent: Agent, **keys: Any) -> Findings:

@@ -7,7 +7,7 @@ from pathlib import Path
 from dra_driver.model.errors import InvalidValue, JournalError
 from dra_driver.node.checkpoint import frames
 from dra_driver.node.checkpoint.ledger import Ledger
-from dra_driver.node.checkpoint.records import decode, is_short
+from dra_driver.node.checkpoint.records import decode
 
 
 def read_ledger(directory: Path) -> Ledger:
@@ -30,7 +30,7 @@ def read_ledger(directory: Path) -> Ledger:
         raise damaged from error
     if found.damage or not records or records[0].kind != "header":
         raise damaged
-    if is_short(records[0].raw, len(records) - 1):
+    if len(records) - 1 < records[0].raw.get("records", 0):
         raise damaged
     ledger = Ledger()
     for record in records:

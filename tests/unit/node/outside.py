@@ -13,8 +13,8 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.spec import read_record
 from dra_driver.simulator.commands.drs import place, taken
-from tests.unit.node.drs_world import SLICES, DrsWorld
-from tests.unit.node.world import CARDS
+from tests.unit.node.drs_world import DrsWorld
+from tests.unit.node.world import CARDS, SLICES
 
 NODE_CARDS = CARDS[:2]
 SIZES = 6

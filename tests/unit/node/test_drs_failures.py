@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from dra_driver.model.effects import Point
+from dra_driver.model.errors import GcuError
 from tests.unit.node.drs_world import DrsWorld, edits, errors, instance, tool, whole
+from tests.unit.node.effects import Failing
 from tests.unit.node.world import CARDS, Agent
 
 ONE = str(CARDS[0])
@@ -31,6 +34,21 @@ def test_a_create_that_fails_leaves_nothing(world: DrsWorld, agent: Agent, fault
     assert world.tool.card(ONE).virtualization == "Disable"
     assert errors(agent, ref) == [""]
     assert len(world.tool.instances(ONE)) == 1
+
+
+def test_an_instance_outlives_a_file_that_cannot_be_removed(world: DrsWorld) -> None:
+    """No container may start with an instance that is gone."""
+    disk = Failing(Point.CDI_REMOVE, lambda: OSError(5, "Input/output error"))
+    agent = world.start(disk)
+    ref = world.api.add(instance("a", 0, 1))
+    assert errors(agent, ref) == [""]
+    assert isinstance(agent.preparer.unprepare([ref])["uid-a"], GcuError)
+    assert len(world.tool.instances(ONE)) == 1
+
+    disk.on = False
+    world.api.add(instance("a", 1, 1))
+    assert errors(agent, ref) == [""]
+    assert [len(world.tool.instances(str(card))) for card in CARDS[:2]] == [0, 1]
 
 
 def test_what_cannot_be_undone_holds_the_card_until_it_is(world: DrsWorld, agent: Agent) -> None:

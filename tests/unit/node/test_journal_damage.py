@@ -250,7 +250,7 @@ def test_a_sector_that_cannot_be_read_is_damage(
     assert len(damaged(tmp_path)) == 1
 
 
-def test_where_files_have_one_name_only_a_damaged_one_is_copied(
+def test_where_files_have_one_name_only_a_damaged_one_is_moved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(_self: Path, _target: Path) -> None:

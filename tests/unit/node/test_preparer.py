@@ -11,10 +11,9 @@ from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.claims.claim_device import ClaimDevice
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import GcuError, Refused
-from dra_driver.model.mode import Mode
 from dra_driver.node.cdi.spec import Injection
 from tests.unit.node.effects import Failing
-from tests.unit.node.world import CARDS, POOL, Agent, Workshop, World, claim, result
+from tests.unit.node.world import CARDS, POOL, Agent, World, claim, result
 
 FILE = "gcu.enflame.com-claim-uid-one.json"
 
@@ -203,34 +202,8 @@ def test_a_failed_prepare_gives_its_card_back(world: World) -> None:
     assert prepared(agent, two) == [""]
 
 
-def test_what_a_mode_makes_is_destroyed_whatever_fails(world: World) -> None:
-    workshop = Workshop()
-    world.steps = {Mode.WHOLE: workshop}
-    disk = Failing(Point.CDI_REMOVE, lambda: OSError(5, "Input/output error"))
-    disk.on = False
-    agent = world.start(disk)
-    ref = world.api.add(claim("one", result(0)))
-    workshop.broken = True
-    assert prepared(agent, ref) == ["made, but reported as failed"]
-    assert (workshop.made, agent.held()) == (set(), {})
-
-    workshop.broken = False
-    assert prepared(agent, ref) == [""]
-    assert workshop.made == {CARDS[0]}
-    disk.on = True
-    assert isinstance(agent.preparer.unprepare([ref])["uid-one"], GcuError)
-    assert workshop.made == {CARDS[0]}
-
-    disk.on = False
-    world.api.add(claim("one", result(1)))
-    assert prepared(agent, ref) == [""]
-    assert workshop.made == {CARDS[1]}
-    agent.preparer.unprepare([ref])
-    assert workshop.made == set()
-
-
 def test_a_call_for_one_claim_stays_in_its_thread(world: World) -> None:
-    """One read, one record, one file. Claims that others share need a second look, and threads."""
+    """One read, one record, one file."""
 
     class Threads(Effects):
         def __init__(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dra_driver.model.claims.claim import ClaimRef
-from dra_driver.node.claims.restore import Outcome
+from dra_driver.node.claims.belongings import Outcome
 from tests.unit.node.damage import damage
 from tests.unit.node.drs_world import DrsWorld, errors, instance, whole
 from tests.unit.node.world import CARDS, Agent

@@ -10,7 +10,7 @@ import pytest
 from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.hardware.efsmi.runner import EfsmiHung
 from dra_driver.model.claims.claim import ClaimRef
-from dra_driver.node.claims.restore import Outcome
+from dra_driver.node.claims.belongings import Outcome
 from tests.unit.node.drs_world import DrsWorld, errors, instance, tool
 from tests.unit.node.world import CARDS
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from dra_driver.kube.errors import Unavailable
 from dra_driver.model.errors import GcuError
 from tests.unit.node.turns import Moments, Turns
 from tests.unit.node.world import CARDS, World, claim, pod, result
@@ -66,10 +65,10 @@ def test_containers_that_share_some_of_their_claims_are_refused(world: World) ->
     assert "containers 'c0' and 'c1' of pod team/second share some GCU requests" in error
 
 
-def test_the_pod_is_not_read_for_a_shared_claim_of_other_pods(world: World) -> None:
+def test_the_pod_is_read_beside_a_claim_that_pods_can_share(world: World) -> None:
     share(world, ("x", "y"))
     assert prepare(world, claim("third", result(2), pods=("third",))) == ""
-    assert sorted(world.api.reads) == ["claim shared", "claim third"]
+    assert world.api.reads == ["claim third", "pod third"]
     assert sees(world, "third") == CARDS[2:3]
 
 
@@ -87,30 +86,6 @@ def test_a_claim_of_the_same_pod_that_was_prepared_before_counts(world: World) -
     assert prepare(world, claim("b", result(1), made_for="pod")) == ""
     world.api.pods["team", "pod"] = pod({"x": "a", "y": "b", "z": "c"}, ("x", "z"), ("y",))
     assert "also uses claim team/a" in prepare(world, claim("c", result(2), made_for="pod"))
-
-
-@pytest.mark.parametrize("more", [1, 5], ids=["few", "many"])
-def test_one_of_several_shared_claims_is_the_pods(world: World, more: int) -> None:
-    for number in range(more):
-        made = claim(f"o{number}", result(3, admin=True, adminAccess=True), pods=("elsewhere",))
-        assert prepare(world, made) == ""
-    share(world, ("x", "y"))
-    assert "also uses claim team/shared" in prepare(world, claim("own", result(1), pods=PODS[1:]))
-
-
-def test_a_shared_claim_that_cannot_be_read_may_be_the_pods(world: World) -> None:
-    share(world, ("x", "y"))
-    agent = world.start()
-    ref = world.api.add(claim("own", result(1), pods=PODS[1:]))
-    read = world.api.get_claim
-
-    def fail(namespace: str, name: str) -> dict[str, Any]:
-        if name == "shared":
-            raise Unavailable("no answer")
-        return read(namespace, name)
-
-    world.api.get_claim = fail  # type: ignore[method-assign]
-    assert "also uses claim team/shared" in str(agent.preparer.prepare([ref])[ref.uid])
 
 
 def test_a_claim_that_no_pod_can_use_any_more_stands_alone(world: World) -> None:

@@ -17,21 +17,21 @@ from dra_driver.model.errors import HardwareError
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import pool_name
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.cdi.directory import CdiDirectory
-from dra_driver.node.cdi.metadata import MetadataDirectory
+from dra_driver.node.cdi.directory import CdiDirectory, MetadataDirectory
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.records import PreparedDevice
+from dra_driver.node.claims.belongings import RecreatedInstance
+from dra_driver.node.claims.device_ops import SliceCount
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
 from dra_driver.node.claims.manager import PreparedClaimManager
-from dra_driver.node.claims.restore import RecreatedInstance
 from dra_driver.node.locks import Locks, Take, take_lock
-from dra_driver.node.modes.driver import ModeDriver, WholeCard
 from dra_driver.node.ports import Hardware
 from dra_driver.node.preparer import Preparer
-from dra_driver.node.recovery.recovery import Recovery, Report
+from dra_driver.node.recovery.reconciler import Findings, Recovery
 
 NODE = "node-1"
+SLICES = 6
 POOL = pool_name(NODE)
 CARDS = tuple(PciAddress.parse(f"0000:{bus:02x}:00.0") for bus in (0x0D, 0x0E, 0x1D, 0x1E))
 
@@ -70,24 +70,6 @@ class Machine:
         if address in self.lost:
             raise HardwareError(f"card {address} is lost")
         return card(address, self.minors[address])
-
-
-@dataclass
-class Workshop(WholeCard):
-    """Mode steps that make something on a card; where and not destroyed is in `made`."""
-
-    changes_card = True
-    made: set[PciAddress] = field(default_factory=set)
-    broken: bool = False
-
-    def create(self, hold: PreparedDevice, card: Card, /) -> PreparedDevice:
-        self.made.add(hold.card)
-        if self.broken:
-            raise HardwareError("made, but reported as failed")
-        return hold
-
-    def destroy(self, hold: PreparedDevice, /) -> None:
-        self.made.discard(hold.card)
 
 
 @dataclass
@@ -208,9 +190,6 @@ class World:
     machine: Machine = field(default_factory=Machine)
     api: Api = field(default_factory=Api)
     injection: Injection = Injection.CDI
-    steps: Mapping[Mode, ModeDriver] = field(
-        default_factory=lambda: dict.fromkeys(Mode, WholeCard())
-    )
     failures: DeviceCircuitBreaker = field(default_factory=DeviceCircuitBreaker)
     take: Take = take_lock
     on_recreated: list[RecreatedInstance] = field(default_factory=list)
@@ -229,7 +208,8 @@ class World:
             metadata=metadata,
             locks=locks,
             injection=self.injection,
-            modes=self.modes(journal, effects),
+            drs=self.drs_card(journal, effects),
+            slice_count=self.slice_count(journal),
             failures=self.failures,
             on_recreated=self.on_recreated.append,
         )
@@ -243,21 +223,20 @@ class World:
             clock=lambda: sum(self.pauses),
             pause=self.pauses.append,
         )
-        recovery = Recovery(
-            claim_manager=claim_manager,
-            journal=journal,
-            cdi=cdi,
-            locks=locks,
-        )
+        recovery = Recovery(claim_manager=claim_manager, journal=journal)
         return Agent(journal, preparer, recovery, locks)
 
     def hardware(self) -> Hardware:
         """What an agent sees of the cards."""
         return self.machine
 
-    def modes(self, journal: Journal, effects: Effects) -> Mapping[Mode, ModeDriver]:
-        """The steps of an agent with that journal."""
-        return self.steps
+    def drs_card(self, _journal: Journal, _effects: Effects) -> Any:
+        """The `DrsCard` of an agent with that journal; here no card is in DRS mode."""
+        return None
+
+    def slice_count(self, _journal: Journal) -> SliceCount:
+        """By the rule."""
+        return lambda _card: SLICES
 
     def start(self, effects: Effects = NO_FAULTS) -> Agent:
         """Boot, open the journal and recover."""
@@ -285,7 +264,7 @@ class Agent:
     recovery: Recovery
     locks: Locks
 
-    def recover(self) -> Report:
+    def recover(self) -> Findings:
         self.journal.open()
         report = self.recovery.run()
         if not self.journal.is_complete:

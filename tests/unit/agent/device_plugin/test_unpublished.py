@@ -17,8 +17,8 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_ALLOCATED_BY
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice, record
+from dra_driver.node.claims.belongings import orphan_records
 from dra_driver.node.claims.failures import TRIES
-from dra_driver.node.claims.release import orphan_records
 from tests.unit.agent.slices.test_desired_devices import FIRST, Offering
 from tests.unit.node.claims.counted import Counted, ref
 from tests.unit.node.world import CARDS, POOL, hold

@@ -13,8 +13,8 @@ from dra_driver.model.names import TAINT_FAILING, TAINT_FOREIGN, TAINT_HELD
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice, record
+from dra_driver.node.claims.belongings import orphan_records
 from dra_driver.node.claims.failures import TRIES, DeviceCircuitBreaker
-from dra_driver.node.claims.release import orphan_records
 from tests.unit.node.claims.counted import Counted
 from tests.unit.node.world import CARDS, hold
 

@@ -17,7 +17,7 @@ NAME = "gcu.enflame.com-claim-uid-1.json"
 def test_a_file_is_written_read_and_removed(tmp_path: Path) -> None:
     cdi = CdiDirectory(tmp_path / "cdi")
     assert cdi.read("uid-1") is None
-    assert cdi.claims() == (frozenset(), frozenset())
+    assert cdi.uids() == frozenset()
     cdi.write("uid-1", b"one")
     cdi.write("uid-1", b"two")
     assert cdi.read("uid-1") == b"two"
@@ -32,7 +32,7 @@ def test_others_files_are_nobodys_business(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     (tmp_path / NAME).touch()
     (tmp_path / "gcu.enflame.com-claim-uid-2.json.new").touch()
-    assert CdiDirectory(tmp_path).claims() == (frozenset({"uid-1"}), frozenset({"uid-2"}))
+    assert CdiDirectory(tmp_path).uids() == {"uid-1", "uid-2"}
 
 
 @pytest.mark.parametrize("point", [Point.CDI_WRITE, Point.CDI_RENAME])
@@ -72,7 +72,7 @@ def test_two_claims_at_once_may_make_the_directory(
 @pytest.mark.parametrize("uid", ["", "..", "../x", "a/b", "x.json"])
 def test_a_hostile_uid_touches_no_file(tmp_path: Path, uid: str) -> None:
     cdi = CdiDirectory(tmp_path / "cdi")
-    for step in (cdi.read, cdi.remove, cdi.remove_unfinished):
+    for step in (cdi.read, cdi.remove):
         with pytest.raises(InvalidValue):
             step(uid)
     with pytest.raises(InvalidValue):

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.claims.owner import Orphan
 from dra_driver.model.mode import Mode
 from dra_driver.node.checkpoint.ledger import Ledger
+from dra_driver.node.claims.belongings import cards_with_orphans, orphan_records
 from dra_driver.node.claims.failures import TRIES, DeviceCircuitBreaker
-from dra_driver.node.claims.release import cards_with_orphans, orphan_records
 from tests.unit.node.claims.test_failures import well
 from tests.unit.node.drs_world import DrsWorld, errors, instance, share, tool, whole
 from tests.unit.node.effects import Crash, Kill
@@ -122,17 +123,21 @@ def test_a_try_waits_once_for_a_card_that_hangs(world: DrsWorld, agent: Agent, a
     assert len(agent.journal.snapshot().claims[remnants(agent)[0]].devices) == len(parts)
 
 
-def test_the_next_pods_of_such_a_card_wait_for_one_try(world: DrsWorld, agent: Agent) -> None:
+def test_the_next_pods_of_such_a_card_wait_for_one_try(world: DrsWorld) -> None:
+    world.breaker = HungCardBreaker(20.0, clock=lambda: world.now)
+    agent = world.start()
     refs = [world.api.add(instance(name, 0, 1)) for name in "abc"]
     assert errors(agent, *refs) == [""] * 3
     let_go(world, agent, refs[0])
     assert [unprepare(agent, ref) for ref in refs[1:]] == [[True], [True]]
     assert len(remnants(agent)) == 3
     world.tool.calls.clear()
+    world.now += 20
     findings = world.reconcile(agent)
     assert (len(world.tool.calls), set(findings.unknown)) == (1, {CARDS[0]})
     assert findings.failed == {}, "told at every look"
     world.tool.clear_faults()
+    world.now += 20
     world.reconcile(agent)
     at_rest(world, agent)
 

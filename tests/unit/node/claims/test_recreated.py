@@ -8,54 +8,15 @@ from pathlib import Path
 import pytest
 
 from dra_driver.model.claims.claim import ClaimRef
-from dra_driver.model.devices.device import device_name
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
-from dra_driver.node.checkpoint.ledger import ClaimState, PreparedClaim
-from dra_driver.node.checkpoint.records import PreparedDevice
-from dra_driver.node.claims.restore import RecreatedInstance, recreated_instances
+from dra_driver.node.claims.belongings import RecreatedInstance
 from tests.unit.node.drs_world import DrsWorld, errors, instance, share, tool
-from tests.unit.node.world import CARDS, POOL, Agent, claim, pod
+from tests.unit.node.world import CARDS, Agent, claim, pod
 
 ONE = str(CARDS[0])
 A = ClaimRef("team", "a", "uid-a")
-OLD, NEW = Instance(1, "1g.6gb", "old"), Instance(1, "1g.6gb", "new")
-
-
-def holding(
-    *instances: Instance | None, state: ClaimState = ClaimState.PREPARE_COMPLETED
-) -> PreparedClaim:
-    device = device_name(Mode.DRS, CARDS[0])
-    holds = tuple(PreparedDevice("gcu", POOL, device, instance=one) for one in instances)
-    return PreparedClaim(A, state, holds, ())
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "told"),
-    [
-        pytest.param(holding(OLD), holding(OLD), [], id="as it was"),
-        pytest.param(holding(OLD), holding(NEW), [(OLD, NEW)], id="another"),
-        pytest.param(holding(None), holding(NEW), [(None, NEW)], id="after a kill"),
-        pytest.param(holding(OLD), holding(None), [], id="could not be made yet"),
-        pytest.param(holding(OLD, OLD), holding(OLD, NEW), [(OLD, NEW)], id="one of two"),
-        pytest.param(
-            holding(None, state=ClaimState.PREPARE_STARTED),
-            holding(NEW),
-            [],
-            id="made the first time",
-        ),
-        pytest.param(
-            holding(OLD), holding(NEW, state=ClaimState.UNPREPARE_STARTED), [], id="on its way out"
-        ),
-        pytest.param(holding(OLD), None, [], id="forgotten"),
-    ],
-)
-def test_what_is_told(
-    before: PreparedClaim, after: PreparedClaim | None, told: list[tuple[Instance | None, Instance]]
-) -> None:
-    assert recreated_instances(before, after) == tuple(
-        RecreatedInstance(A, CARDS[0], *each) for each in told
-    )
+NEW = Instance(1, "1g.6gb", "new")
 
 
 def test_an_old_one_that_is_not_known_is_not_named() -> None:
@@ -102,6 +63,7 @@ def test_what_was_made_before_another_one_failed_is_told(tmp_path: Path) -> None
     world.tool.clear_faults()
     world.reconcile(agent)
     assert [each.card for each in world.on_recreated] == list(CARDS[:2])
+    assert [each.before is None for each in world.on_recreated] == [False, True]
 
 
 def looks(world: DrsWorld, agent: Agent, ref: ClaimRef) -> None:

@@ -8,7 +8,7 @@ import pytest
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.node.checkpoint import frames
 from dra_driver.node.checkpoint.records import ClaimStep, encode, record
-from dra_driver.node.claims.restore import Outcome
+from dra_driver.node.claims.belongings import Outcome
 from tests.unit.node.world import CARDS, World, claim, hold, result
 
 FILE = "gcu.enflame.com-claim-uid-one.json"

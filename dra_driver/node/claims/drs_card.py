@@ -23,21 +23,23 @@ logger = logging.getLogger(__name__)
 
 
 class DrsCard:
-    """Creates and destroys instances. `ledger` gives the present state of the journal."""
+    """Creates and destroys instances. `ledger` gives the present state of the journal.
 
-    changes_card = True
+    All but `total` and `share` are called with the card's lock held, and raise GcuError. A process
+    that was killed may have done their work already.
+    """
 
     def __init__(self, drs: Drs, tables: ProfileTables, ledger: Callable[[], Ledger]) -> None:
         self._drs = drs
         self._tables = tables
         self._ledger = ledger
 
-    def total(self, _device: PreparedDevice, card: Card, /) -> int | None:
+    def total(self, card: Card) -> int | None:
         """The sum of sizes; None while the card's profiles are unknown: then it is not counted."""
         table = self._tables.table(card)
         return None if table is None else table.total
 
-    def share(self, device: PreparedDevice, card: Card, /) -> Share | None:
+    def share(self, device: PreparedDevice, card: Card) -> Share | None:
         """By the profile of the device's size; None while the card's profiles are unknown."""
         table = self._tables.table(card)
         if table is None:
@@ -45,8 +47,9 @@ class DrsCard:
         shares = instance_shares((profile.name for profile in table), table.total)
         return share_of_units(shares, device.amount)
 
-    def with_state_before(self, device: PreparedDevice, /) -> PreparedDevice:
-        """The device with all instances of the card.
+    def with_state_before(self, device: PreparedDevice) -> PreparedDevice:
+        """The device with all instances of the card before the intent is written, so that later
+        steps can identify a new one.
 
         Raises ForeignCard if one of them is of no claim: another program divides the card, or an
         instance that could not be destroyed yet must not be confused with the next one.
@@ -62,8 +65,8 @@ class DrsCard:
             )
         return replace(device, instance=None, instances_before=listed)
 
-    def create(self, device: PreparedDevice, card: Card, /) -> PreparedDevice:
-        """The device with its instance."""
+    def create(self, device: PreparedDevice, card: Card) -> PreparedDevice:
+        """Create the instance, once the intent is durable; returns the device with it."""
         try:
             made = self._create(device, card)
         except CreateMadeOther:
@@ -72,23 +75,24 @@ class DrsCard:
         logger.info("card %s: made DRS instance %s", card.address, made)
         return replace(device, instance=made, instances_before=None)
 
-    def verify(self, device: PreparedDevice, /) -> PreparedDevice | None:
-        """The device with its instance, if efsmi lists it."""
+    def verify(self, device: PreparedDevice) -> PreparedDevice | None:
+        """The device with its instance; None if efsmi does not list it, so that it must be created
+        again."""
         if device.instance is None:
             made = self._interrupted_create(device)
             return None if made is None else replace(device, instance=made, instances_before=None)
         return device if device.instance.is_in(self._drs.instances(device.card)) else None
 
-    def destroy(self, device: PreparedDevice, /) -> None:
-        """Destroys only an instance that the journal, or the listing before the create, proves to
-        be this claim's."""
+    def destroy(self, device: PreparedDevice) -> None:
+        """Destroy what was created, whether or not `create` ended: only an instance that the
+        journal, or the listing before the create, proves to be this claim's."""
         instance = device.instance or self._interrupted_create(device)
         if instance is not None:
             self._drs.destroy(device.card, instance)
             logger.info("card %s: destroyed DRS instance %s", device.card, instance)
 
-    def reset(self, card: PciAddress, /) -> bool:
-        """Switches DRS mode off, but never while efsmi lists an instance."""
+    def reset(self, card: PciAddress) -> bool:
+        """Switch DRS mode off, but never while efsmi lists an instance; returns whether it is."""
         left = self._drs.instances(card)
         if left:
             logger.warning("card %s stays in DRS mode: it has %s", card, ", ".join(map(str, left)))

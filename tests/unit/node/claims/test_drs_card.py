@@ -16,7 +16,7 @@ from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import ClaimStep, record
-from dra_driver.node.modes.drs import DrsCard
+from dra_driver.node.claims.drs_card import DrsCard
 from dra_driver.simulator.state import InstanceState as There
 from tests.unit.node.drs_world import tool
 from tests.unit.node.world import CARDS, hold
