@@ -22,15 +22,30 @@ from dra_driver.kube.client import connect
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS
 from dra_driver.kube.server_wait import ServerWait
+from dra_driver.model.devices.node_cards import NodeCard
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import Refused
 from dra_driver.telemetry.program import run_program
 from dra_driver.uninstall.gates import lift_gates
-from dra_driver.uninstall.holders import AllocatedClaim, CardInUse, cards_in_use, holders
+from dra_driver.uninstall.holders import card_line, cards_in_use, claims_with_gcus
 from dra_driver.version import VERSION
 
 _DESCRIPTION: Final = "Fails while ResourceClaims or containers have GCUs of this driver."
 _MOST_LINES: Final = 40
+_CLAIMS: Final = """\
+These claims have GCUs, and without the driver no pod that uses them can end:
+{lines}
+End those pods, and uninstall again. Or keep the driver, which helm has marked as going:
+  helm rollback {release} {revision} --namespace {release_namespace}
+Or uninstall all the same, and install the driver again before those pods end:
+  helm uninstall {release} --namespace {release_namespace} --no-hooks"""
+_CARDS: Final = """\
+Pods have these cards by their limits, and without the driver nobody destroys their DRS instances:
+{lines}
+End those pods, and uninstall half a minute later. Or keep the driver, marked as going by helm:
+  helm rollback {release} {revision} --namespace {release_namespace}
+Or uninstall all the same; the instances stay until the driver is installed again:
+  helm uninstall {release} --namespace {release_namespace} --no-hooks"""
 
 
 class CheckSettings(Settings):
@@ -69,60 +84,34 @@ def check(api: Api, settings: CheckSettings) -> None:
     # On a cluster with DRA the annotations are from before an upgrade.
     cards = cards_in_use(api.list(NODES).items) if settings.by_limits else []
     if claims:
-        print(_advice(claims, settings), file=sys.stderr)
+        _advise(_CLAIMS, claims[:_MOST_LINES], len(claims), settings)
         raise Refused("the uninstall is refused while claims have GCUs")
     if cards:
-        print(_advice_of_cards(_lines(api, cards), settings), file=sys.stderr)
+        _advise(_CARDS, _card_lines(api, cards[:_MOST_LINES]), len(cards), settings)
         raise Refused("the uninstall is refused while containers have GCUs")
 
 
-def _claims(api: Api) -> list[AllocatedClaim]:
+def _claims(api: Api) -> list[str]:
     try:
-        return holders(api.list(RESOURCE_CLAIMS).items)
+        return claims_with_gcus(api.list(RESOURCE_CLAIMS).items)
     except NotFound:
         return []  # a server without DRA
 
 
-def _lines(api: Api, cards: Sequence[CardInUse]) -> list[str]:
-    """A line for each card, up to a limit. Only the pods of these cards' nodes are read."""
-    shown = cards[:_MOST_LINES]
+def _card_lines(api: Api, cards: Sequence[tuple[str, NodeCard]]) -> list[str]:
+    """Only the pods of these cards' nodes are read."""
     names = {
         pod["metadata"]["uid"]: f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']}"
-        for node in sorted({card.node for card in shown})
+        for node in sorted({node for node, _ in cards})
         for pod in api.list(PODS, field_selector=f"spec.nodeName={node}").items
     }
-    return [card.line(names) for card in shown] + _more(cards)
+    return [card_line(node, card, names) for node, card in cards]
 
 
-def _more(found: Sequence[object]) -> list[str]:
-    return [f"… and {len(found) - _MOST_LINES} more"] if len(found) > _MOST_LINES else []
-
-
-def _indented(lines: Sequence[str]) -> str:
-    return "\n".join(f"  {line}" for line in lines)
-
-
-def _advice_of_cards(lines: Sequence[str], settings: CheckSettings) -> str:
-    scope = f"--namespace {settings.release_namespace}"
-    return f"""\
-Pods have these cards by their limits, and without the driver nobody destroys their DRS instances:
-{_indented(lines)}
-End those pods, and uninstall half a minute later. Or keep the driver, marked as going by helm:
-  helm rollback {settings.release} {settings.revision} {scope}
-Or uninstall all the same; the instances stay until the driver is installed again:
-  helm uninstall {settings.release} {scope} --no-hooks"""
-
-
-def _advice(found: Sequence[AllocatedClaim], settings: CheckSettings) -> str:
-    lines = [str(holder) for holder in found[:_MOST_LINES]] + _more(found)
-    scope = f"--namespace {settings.release_namespace}"
-    return f"""\
-These claims have GCUs, and without the driver no pod that uses them can end:
-{_indented(lines)}
-End those pods, and uninstall again. Or keep the driver, which helm has marked as going:
-  helm rollback {settings.release} {settings.revision} {scope}
-Or uninstall all the same, and install the driver again before those pods end:
-  helm uninstall {settings.release} {scope} --no-hooks"""
+def _advise(advice: str, shown: Sequence[str], total: int, settings: CheckSettings) -> None:
+    more = [f"… and {total - len(shown)} more"] if total > len(shown) else []
+    lines = "\n".join(f"  {line}" for line in (*shown, *more))
+    print(advice.format(lines=lines, **settings.model_dump()), file=sys.stderr)
 
 
 if __name__ == "__main__":

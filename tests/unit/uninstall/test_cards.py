@@ -10,7 +10,7 @@ from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS
 from dra_driver.model.pci import PciAddress
-from dra_driver.uninstall.holders import cards_in_use
+from dra_driver.uninstall.holders import card_line, cards_in_use
 
 SHARED = NodeCard(
     PciAddress(0, 1, 0, 0),
@@ -36,7 +36,7 @@ def test_cards_in_use_are_listed_with_their_pods() -> None:
     found = cards_in_use(
         [node("b", EMPTYING, FREE, STARTING), node("a", SHARED), {"metadata": {"name": "c"}}]
     )
-    assert [each.line(NAMES) for each in found] == [
+    assert [card_line(name, card, NAMES) for name, card in found] == [
         "node a: card 0000:01:00.0, shared, used by pod default/a, pod team/b",
         "node b: card 0000:03:00.0, drs, used by no pod any more",
         "node b: card 0000:04:00.0, whole, used by a pod that has just started or ended",

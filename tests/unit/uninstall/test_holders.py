@@ -8,7 +8,7 @@ import pytest
 
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import DRIVER
-from dra_driver.uninstall.holders import holders
+from dra_driver.uninstall.holders import claims_with_gcus
 
 
 def claim(name: str, *pools: str, driver: str = DRIVER, pods: tuple[str, ...] = ()) -> Object:
@@ -46,8 +46,7 @@ NODE_1, NODE_2 = f"{DRIVER}/node-1", f"{DRIVER}/node-2"
     ids=["one pod", "several", "allocated only"],
 )
 def test_a_claim_with_gcus_is_told_with_its_users(made: Object, line: str) -> None:
-    [holder] = holders([made])
-    assert str(holder) == line
+    assert claims_with_gcus([made]) == [line]
 
 
 @pytest.mark.parametrize(
@@ -60,9 +59,9 @@ def test_a_claim_with_gcus_is_told_with_its_users(made: Object, line: str) -> No
     ids=["not allocated", "another driver's", "without a status"],
 )
 def test_other_claims_are_nobodys_concern(made: Object) -> None:
-    assert holders([made]) == []
+    assert claims_with_gcus([made]) == []
 
 
 def test_they_are_sorted_by_name() -> None:
-    found = holders([claim(name, NODE_1) for name in "cab"])
-    assert [holder.claim.name for holder in found] == ["a", "b", "c"]
+    found = claims_with_gcus([claim(name, NODE_1) for name in "cab"])
+    assert [line.partition(":")[0][-1] for line in found] == ["a", "b", "c"]
