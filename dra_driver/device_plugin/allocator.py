@@ -13,7 +13,7 @@ from dra_driver.device_plugin.inventory import (
     granted_total,
     offered_total,
 )
-from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits
+from dra_driver.kubelet_api.device_plugin.service import ContainerEdits
 from dra_driver.model.claims.owner import ContainerAllocation, grant_uid
 from dra_driver.model.devices.device import device_name
 from dra_driver.model.devices.plugin_device import RESOURCES, PluginDevice

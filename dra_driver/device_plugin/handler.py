@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from dra_driver.device_plugin.allocator import Allocator
 from dra_driver.device_plugin.inventory import NodeViewSource, inventories
 from dra_driver.device_plugin.preference import Hints, prefer_share, prefer_whole
-from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, ListedDevice
+from dra_driver.kubelet_api.device_plugin.service import ContainerEdits, ListedDevice
 from dra_driver.model.errors import JournalError
 from dra_driver.model.mode import Mode
 from dra_driver.util.hooks import OnChange

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dra_driver.config.card_rules import CardConfig
-from dra_driver.kubelet_api.device_plugin.handler import ListedDevice
+from dra_driver.kubelet_api.device_plugin.service import ListedDevice
 from dra_driver.model.card import Card
 from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.devices.device import device_name

@@ -14,9 +14,9 @@ from dra_driver.device_plugin.inventory import NodeViewSource
 from dra_driver.device_plugin.node_pods import NodePods
 from dra_driver.device_plugin.preference import Hints
 from dra_driver.kubelet_api.device_plugin.folders import Folders
-from dra_driver.kubelet_api.device_plugin.handler import DeviceHandler
 from dra_driver.kubelet_api.device_plugin.record import KubeletRecord, Recorded, read_checkpoint
-from dra_driver.kubelet_api.device_plugin.serving import ResourceServers, Served
+from dra_driver.kubelet_api.device_plugin.service import DeviceHandler
+from dra_driver.kubelet_api.device_plugin.serving import ResourceServers
 from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.effects import NO_FAULTS, Effects
@@ -37,9 +37,9 @@ PodsLag = Callable[[], float]
 """By how many seconds the watch of pods may lag behind the kubelet's."""
 
 
-class DevicePlugin:
-    """Serves the cards of `view` until `stop`. Constructing it has no effect. `on_change` is called
-    when devices were given to a container, or released."""
+class DevicePlugin(ResourceServers):
+    """Serves the cards of `view`. `on_change` is called when devices were given to a container, or
+    released."""
 
     def __init__(
         self,
@@ -59,8 +59,7 @@ class DevicePlugin:
         measure: Measure = lambda _resource, handler: handler,
         effects: Effects = NO_FAULTS,
     ) -> None:
-        """`pod_uid` is that of the agent's pod: two agents can serve side by side. The plugin
-        registers after `announce`, or after `register_after` seconds. `pods` are the node's."""
+        """`pods` are the node's. The others as of `ResourceServers`."""
         folders = Folders.of(kubelet_root)
         self._on_use = on_change
         self._pods = pods or NodePods()
@@ -77,25 +76,22 @@ class DevicePlugin:
             pool=pool_name(node_name),
             injection_method=injection_method,
         )
-        self._servers = ResourceServers(
-            [
-                Served(
-                    mode.value,
-                    RESOURCES[mode],
-                    measure(
-                        RESOURCES[mode],
-                        ModeHandler(
-                            mode,
-                            view=view,
-                            allocator=allocator,
-                            on_change=self._on_change,
-                            hints=self._hints,
-                        ),
-                    ),
-                )
-                for mode in Mode
-            ],
-            folders=folders,
+        handlers = {
+            RESOURCES[mode]: measure(
+                RESOURCES[mode],
+                ModeHandler(
+                    mode,
+                    view=view,
+                    allocator=allocator,
+                    on_change=self._on_change,
+                    hints=self._hints,
+                ),
+            )
+            for mode in Mode
+        }
+        super().__init__(
+            handlers,
+            kubelet_root=kubelet_root,
             pod_uid=pod_uid,
             register_after=register_after,
             effects=effects,
@@ -108,33 +104,22 @@ class DevicePlugin:
             interval=release_interval,
         )
 
-    def start(self) -> None:
-        """Serve; raises SocketError if a socket cannot be made, and then serves nothing."""
-        self._servers.start()
-        self._garbage_collector.start()
+    def serve(self) -> None:
+        if not self.serves:
+            super().serve()
+            self._garbage_collector.start()
 
-    def announce(self) -> None:
-        """Register with the kubelet now: all devices can be listed. The kubelet takes the first
-        list as complete."""
-        self._servers.announce()
-
-    def stop(self, grace: float) -> None:
-        """Withdraw, and let running calls end within `grace` seconds for each resource. Containers
-        and their devices stay."""
+    def withdraw(self, grace: float) -> None:
+        """Containers and their devices stay."""
         self._garbage_collector.stop(grace)
-        self._servers.stop(grace)
+        super().withdraw(grace)
 
     def is_alive(self) -> bool:
-        """Whether the threads are alive, from `start` on."""
-        return self._servers.is_alive() and self._garbage_collector.is_alive()
-
-    def notify(self) -> bool:
-        """A card or its use has changed: send the devices. Returns whether a kubelet gets them."""
-        return self._servers.notify()
+        return super().is_alive() and (not self.serves or self._garbage_collector.is_alive())
 
     def problem(self) -> str | None:
         """Why no device can be allocated, or none released; None if all is well."""
-        return self._servers.problem or self._garbage_collector.problem
+        return super().problem() or self._garbage_collector.problem
 
     def _hints(self, mode: Mode, size: int) -> Hints:
         try:

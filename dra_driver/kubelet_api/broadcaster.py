@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final, Generic, TypeVar
 
 import grpc
 
-logger = logging.getLogger(__name__)
-
 T = TypeVar("T")
 
 STREAMS: Final = 8
-"""How many streams may be open at a time. The kubelet opens one. The streams of a former kubelet
-end with its process, because the kernel closes its unix sockets."""
+"""For how many open streams a server has threads. The kubelet opens one. The streams of a former
+kubelet end with its process, because the kernel closes its unix sockets."""
 
 
 class Broadcaster(Generic[T]):
     """Serves each stream in the thread that gRPC gives it, which sleeps between two lists.
 
     gRPC needs a thread for each open stream, so the server has `STREAMS` threads more than it
-    answers calls at a time. Another stream is refused at once.
+    answers calls at a time. Any more take the threads of calls.
     """
 
-    def __init__(self, source: Callable[[], T], *, what: str, resend: float | None = None) -> None:
+    def __init__(self, source: Callable[[], T], *, resend: float) -> None:
         """`source` gives the present list: called by several threads at once, it neither raises
-        nor waits. `what` names the list in a refusal. An unchanged list is sent again after
-        `resend` seconds."""
+        nor waits. An unchanged list is sent again after `resend` seconds."""
         self._source = source
-        self._what = what
         self._resend = resend
         self._changed = threading.Condition()
         self._version = 0
@@ -53,9 +49,8 @@ class Broadcaster(Generic[T]):
             self._changed.notify_all()
 
     def lists(self, context: grpc.ServicerContext) -> Iterator[T]:
-        """The lists for one stream, until it ends. Refuses with RESOURCE_EXHAUSTED."""
-        self._enter(context)
-        try:
+        """The lists for one stream, until it ends."""
+        with self._listening():
             # False if the call has ended already.
             if not context.add_callback(self._on_stream_end):
                 return
@@ -63,8 +58,6 @@ class Broadcaster(Generic[T]):
             while (version := self._next(last_sent, context)) is not None:
                 yield self._source()
                 last_sent = version
-        finally:
-            self._leave()
 
     def _next(self, last_sent: int | None, context: grpc.ServicerContext) -> int | None:
         """Block until the version differs from `last_sent`. Returns the version, or None if the
@@ -76,23 +69,17 @@ class Broadcaster(Generic[T]):
             )
             return None if self._stopped or not context.is_active() else self._version
 
-    def _enter(self, context: grpc.ServicerContext) -> None:
+    @contextmanager
+    def _listening(self) -> Iterator[None]:
         with self._changed:
-            refused = self.listeners >= STREAMS
-            if not refused:
-                self.listeners += 1
-                self.opened += 1
-        if refused:
-            logger.warning("another stream of %s is refused: %d are open", self._what, STREAMS)
-            context.abort(
-                grpc.StatusCode.RESOURCE_EXHAUSTED,
-                f"{STREAMS} streams of {self._what} are open already",
-            )
-
-    def _leave(self) -> None:
-        with self._changed:
-            self.listeners -= 1
-            self._changed.notify_all()
+            self.listeners += 1
+            self.opened += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self.listeners -= 1
+                self._changed.notify_all()
 
     def _on_stream_end(self) -> None:
         with self._changed:

@@ -19,7 +19,7 @@ from dra_driver.model.identifiers import check_id
 from dra_driver.model.names import DRIVER
 
 # sockaddr_un.sun_path holds 108 bytes, one of which ends the string (unix(7)).
-PATH_LIMIT: Final = 107
+_LONGEST: Final = 107
 
 
 class Sockets(msgspec.Struct, frozen=True):
@@ -32,32 +32,28 @@ class Sockets(msgspec.Struct, frozen=True):
     def of(cls, kubelet_root: Path, pod_uid: str = "") -> Sockets:
         """The sockets below the kubelet's root directory (``/var/lib/kubelet`` by default).
 
-        `pod_uid` is that of the agent's pod, or empty for kubelets below 1.33. If a path is too
-        long for a socket, a hash replaces the name. Raises SocketError if that is too long as
-        well, InvalidValue for a UID that cannot be part of a file name.
+        `pod_uid` is that of the agent's pod, or empty for kubelets below 1.33. Raises SocketError
+        if a path is too long, InvalidValue for a UID that cannot be part of a file name.
         """
         part = f"-{check_id(pod_uid, 'pod UID')}" if pod_uid else ""
         return cls(
-            service=_fitting(kubelet_root / "plugins" / DRIVER, f"dra{part}", ".sock"),
-            registration=_fitting(
+            service=socket_path(kubelet_root / "plugins" / DRIVER, f"dra{part}", ".sock"),
+            registration=socket_path(
                 kubelet_root / "plugins_registry", f"{DRIVER}{part}", "-reg.sock"
             ),
         )
 
 
-def _fitting(folder: Path, stem: str, suffix: str) -> Path:
+def socket_path(folder: Path, stem: str, suffix: str) -> Path:
+    """The path of a socket. If it is too long, a hash replaces the stem; raises SocketError if that
+    is too long as well."""
     hashed = "gcu-" + hashlib.sha256(stem.encode()).hexdigest()[:16]
     for name in (stem, hashed):
         path = folder / f"{name}{suffix}"
-        if len(bytes(path)) <= PATH_LIMIT:
+        if len(bytes(path)) <= _LONGEST:
             return path
-    raise too_long(path)
-
-
-def too_long(path: Path) -> SocketError:
-    """The path has more than `PATH_LIMIT` bytes."""
-    return SocketError(
-        f"the socket path {path} has {len(bytes(path))} bytes, and Linux allows {PATH_LIMIT}",
+    raise SocketError(
+        f"the socket path {path} has {len(bytes(path))} bytes, and Linux allows {_LONGEST}",
         remedy="give the kubelet a shorter root directory, or a short link to it",
     )
 

@@ -93,9 +93,7 @@ class DevicePluginFrontend:
                 "records them, is not mounted in mode dra",
                 remedy="set the chart's mode to auto until these containers have ended",
             )
-        if not self._serves:
-            self._plugin.start()
-            self._context.serving.has_device_plugin = True
+        self._plugin.serve()
 
     def annotate(self) -> None:
         """Annotate the Node with its cards, by which pods are placed, and watch its pods."""
@@ -106,8 +104,7 @@ class DevicePluginFrontend:
 
     def withdraw(self, grace: float) -> None:
         """Take no new call, and let running calls end within `grace` seconds."""
-        if self._serves:
-            self._plugin.stop(grace)
+        self._plugin.withdraw(grace)
 
     def stop(self, within: float) -> None:
         """End the threads within so many seconds; the annotations stay."""
@@ -117,21 +114,16 @@ class DevicePluginFrontend:
 
     def wake(self) -> None:
         """A card or its use has changed."""
-        if self._serves:
-            self._plugin.notify()
-            if self._knows_all():
-                self._plugin.announce()
+        self._plugin.notify()
+        if self._plugin.serves and self._knows_all():
+            self._plugin.announce()
         self._annotator.wake()
 
     def announce(self) -> None:
         """Register with the kubelet although the serving mode is unknown, so that it learns of the
         devices in use."""
-        if self._serves:
+        if self._plugin.serves:
             self._plugin.announce()
-
-    @property
-    def _serves(self) -> bool:
-        return self._context.serving.has_device_plugin
 
     @property
     def devices(self) -> Devices:
@@ -141,7 +133,7 @@ class DevicePluginFrontend:
     @property
     def problem(self) -> str | None:
         """Why devices are not served right now; None if they are, or need not be."""
-        served = self._plugin.problem() if self._serves else None
+        served = self._plugin.problem() if self._plugin.serves else None
         return served or (self._annotator.problem if self._annotates else None)
 
     def threads(self) -> Mapping[str, bool]:
@@ -151,7 +143,7 @@ class DevicePluginFrontend:
             "the node annotator": self._annotator.is_alive(),
             "the watch of the node's pods": self._pods.is_alive(),
         }
-        return (served if self._serves else {}) | (reported if self._annotates else {})
+        return served | (reported if self._annotates else {})
 
     def _pods_lag(self) -> float:
         return _PODS_LAG if self._pods.problem is None else 0.0

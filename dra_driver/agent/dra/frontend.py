@@ -153,11 +153,11 @@ class DraFrontend:
         self._publisher.stop(deadline.left())
 
     def on_begin(self, operation: str) -> None:
-        """`dra_driver.kubelet_api.dra.claim_service.CallObserver`."""
+        """`dra_driver.kubelet_api.dra.service.CallObserver`."""
         self._metrics.on_begin(operation)
 
     def on_end(self, operation: str, seconds: float, errors: Sequence[GcuError]) -> None:
-        """`dra_driver.kubelet_api.dra.claim_service.CallObserver`."""
+        """`dra_driver.kubelet_api.dra.service.CallObserver`."""
         self._metrics.on_end(operation, seconds, errors)
         self._after_calls.trigger()
 

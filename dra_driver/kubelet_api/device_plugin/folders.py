@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
-from dra_driver.kubelet_api.sockets import PATH_LIMIT, too_long
+from dra_driver.kubelet_api.sockets import socket_path
 from dra_driver.model.names import DRIVER
 
 
@@ -33,19 +30,12 @@ class Folders(msgspec.Struct, frozen=True):
             kubelet_root / "pod-resources" / "kubelet.sock",
         )
 
-    def socket(self, kind: str, pod_uid: str) -> Path:
-        """The agent's socket for that kind of devices. Its name depends on the agent's pod, because
-        two agents may run side by side. Raises SocketError if the path is too long."""
-        part = f"-{hashlib.sha256(pod_uid.encode()).hexdigest()[:16]}" if pod_uid else ""
-        path = self.plugins / f"{DRIVER}-{kind}{part}.sock"
-        if len(bytes(path)) > PATH_LIMIT:
-            raise too_long(path)
-        return path
-
-
-def socket_names(kind: str) -> re.Pattern[str]:
-    """The names that `Folders.socket` has for any pod."""
-    return re.compile(rf"{re.escape(DRIVER)}-{kind}(-[0-9a-f]{{16}})?\.sock")
+    def socket(self, resource: str, pod_uid: str) -> Path:
+        """The agent's socket for the resource. Its name depends on the agent's pod, because two
+        agents may run side by side. Raises SocketError if the path is too long."""
+        part = f"-{pod_uid}" if pod_uid else ""
+        stem = f"{DRIVER}-{resource.rpartition('/')[2]}{part}"
+        return socket_path(self.plugins, stem, ".sock")
 
 
 def socket_identity(path: Path) -> tuple[int, int] | None:
@@ -55,6 +45,3 @@ def socket_identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_ino, found.st_ctime_ns
-
-
-API_VERSION: Final = "v1beta1"

@@ -72,7 +72,7 @@ class Node:
             pods=self.pods,
             pods_lag=lambda: 60.0 if isinstance(self.pods, Late) else 0.0,
         )
-        self.plugin.start()
+        self.plugin.serve()
         self.kubelet.until(lambda: len(self.kubelet.registered) >= known + 3, "not registered")
         self.kubelet.until(self.is_known, "no lists came")
 
@@ -85,7 +85,7 @@ class Node:
         )
 
     def stop(self) -> None:
-        self.plugin.stop(0)
+        self.plugin.withdraw(0)
 
     def counts(self) -> tuple[int, int, int]:
         """Whole cards, slices and units of DRS size that the kubelet has."""

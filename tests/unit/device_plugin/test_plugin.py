@@ -10,7 +10,6 @@ from typing import Any, Final
 import pytest
 
 from dra_driver.device_plugin.node_pods import NodePods
-from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
 from dra_driver.model.card import Problem
 from dra_driver.model.mode import Mode
@@ -231,18 +230,6 @@ def test_a_card_that_is_lost_and_comes_back(node: Node) -> None:
     node.world.cards.problems.clear()
     node.plugin.notify()
     node.becomes(1, 12, 6)
-
-
-def test_a_start_that_fails_can_be_tried_again(node: Node) -> None:
-    node.stop()
-    in_the_way = node.kubelet.folders.socket(Mode.DRS.value, "")
-    in_the_way.touch()
-    with pytest.raises(SocketError, match="in the way"):
-        node.start()
-    assert not node.kubelet.folders.socket(Mode.WHOLE.value, "").exists()
-    in_the_way.unlink()
-    node.plugin.start()
-    node.becomes(2, 12, 12)
 
 
 def test_what_is_wrong_is_told(node: Node) -> None:

@@ -227,7 +227,7 @@ def test_its_threads_live_until_it_is_stopped(plugin: KubeletPlugin) -> None:
     assert plugin.is_alive()
     assert plugin.fault() is None
     plugin.stop(grace=1)
-    plugin._watcher.join(fake_kubelet.PATIENCE)
+    plugin._thread.join(fake_kubelet.PATIENCE)
     plugin._self_check._thread.join(fake_kubelet.PATIENCE)
     assert not plugin.is_alive()
 
@@ -252,7 +252,7 @@ def test_the_health_is_sent_again_when_another_agent_leaves(
     one, other = (Sockets.of(root, uid) for uid in ("pod-one", "pod-two"))
     plugin = KubeletPlugin(handler, list, one, Observer(), check_every=0.01)
     leaver = KubeletPlugin(handler, list, other, Observer())
-    plugin._broadcaster._resend = None  # it does not come by itself
+    plugin._broadcaster._resend = LONG  # it does not come by itself
     changes, wake = threading.Semaphore(0), plugin._broadcaster.wake
 
     def counted() -> None:

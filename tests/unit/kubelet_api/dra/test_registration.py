@@ -7,8 +7,9 @@ import pytest
 
 from dra_driver.kubelet_api.dra.registration import Registration
 from dra_driver.kubelet_api.generated import pluginregistration_v1_pb2 as api
+from dra_driver.kubelet_api.sockets import Sockets
 
-SOCKET = Path("/var/lib/kubelet/plugins_registry/gcu.enflame.com-reg.sock")
+SOCKETS = Sockets.of(Path("/var/lib/kubelet"))
 
 
 class Clock:
@@ -29,13 +30,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def registration(clock: Clock) -> Registration:
-    return Registration(
-        socket=SOCKET,
-        endpoint=Path("/var/lib/kubelet/plugins/gcu.enflame.com/dra.sock"),
-        services=("v1.DRAPlugin",),
-        timeout=30,
-        clock=clock,
-    )
+    return Registration(SOCKETS, 30, clock)
 
 
 def notify(registration: Registration, *, registered: bool, error: str = "") -> None:
@@ -58,7 +53,7 @@ def test_a_silent_kubelet_is_told_once_and_in_words(
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
     told = caplog.records[0].getMessage()
     assert told == registration.problem()
-    for part in (str(SOCKET), "30 s", "--root-dir", "kubeletRootDir"):
+    for part in (str(SOCKETS.registration), "30 s", "--root-dir", "kubeletRootDir"):
         assert part in told
 
 
@@ -73,7 +68,7 @@ def test_a_refusal_is_told_with_the_kubelets_reason(
     ]
     assert registration.problem() == (
         "the kubelet refused to register gcu.enflame.com: no supported version; "
-        "this agent offers v1.DRAPlugin"
+        "this agent offers v1.DRAPlugin, v1.DRAResourceHealth, v1alpha1.DRAResourceHealth"
     )
 
 
