@@ -1,4 +1,4 @@
-"""The annotations and labels of a Node that publishes no ResourceSlices. Pure.
+"""The annotations and labels of a Node that publishes no ResourceSlices.
 
 docs/dev/extender.md describes the fields.
 """
@@ -6,11 +6,21 @@ docs/dev/extender.md describes the fields.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+import logging
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final
 
-from dra_driver.device_plugin.inventory import NodeDevices, granted_total, offered_total
+from dra_driver.device_plugin.inventory import (
+    NodeDevices,
+    NodeViewSource,
+    granted_total,
+    offered_total,
+)
+from dra_driver.kube.api import Api
+from dra_driver.kube.node_metadata import KubeletIdentity, NodeMetadata, NodeMetadataWriter
 from dra_driver.kubelet_api.device_plugin.record import Recorded
+from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.devices.device import device_name
 from dra_driver.model.devices.node_cards import (
@@ -23,15 +33,59 @@ from dra_driver.model.devices.node_cards import (
 from dra_driver.model.devices.topology import format_bridges
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import ANNOTATION_CARDS
+from dra_driver.model.names import ANNOTATION_CARDS, FIELD_MANAGER
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import ProfileTable
+from dra_driver.util.background import Wait
+from dra_driver.util.hooks import Clock
+
+logger = logging.getLogger(__name__)
 
 # The vendor's (gcushare-device-plugin), which its inspect tool and others read.
 SHARED_CAPACITY: Final = "enflame.com/gcu-shared-capacity"
 DRS_CAPACITY: Final = "enflame.com/gcu-drs-capacity"
 
 GCUSHARE: Final = "enflame.com/gcushare"
+
+
+ReadCheckpoint = Callable[[], Collection[Recorded]]
+"""The devices of each container by the kubelet's checkpoint; raises KubeletError."""
+
+
+def node_annotator(
+    api: Api,
+    node_name: str,
+    *,
+    view: NodeViewSource,
+    recorded: ReadCheckpoint,
+    kubelet: KubeletIdentity = lambda: None,
+    clock: Clock = time.monotonic,
+    wait: Wait | None = None,
+) -> NodeMetadataWriter:
+    """Annotates the Node once the cards have been read. If `recorded` fails, the annotations name
+    no pods."""
+    return NodeMetadataWriter(
+        "node-annotator",
+        api,
+        node_name,
+        wanted=lambda: _wanted(view(), recorded),
+        field_manager=FIELD_MANAGER,
+        kubelet=kubelet,
+        clock=clock,
+        wait=wait,
+    )
+
+
+def _wanted(view: NodeDevices, recorded: ReadCheckpoint) -> NodeMetadata | None:
+    if view.cards is None:
+        return None
+    try:
+        owners = recorded()
+    except KubeletError as error:
+        logger.debug("which pods have devices is unknown: %s", error)
+        owners = ()
+    cards = node_cards(view, owners)
+    return {"annotations": node_annotations(view, cards), "labels": node_labels(cards)}
 
 
 def node_cards(view: NodeDevices, recorded: Collection[Recorded]) -> tuple[NodeCard, ...]:

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 
 from dra_driver.device_plugin.allocator import Allocator, ChooseInjection
 from dra_driver.device_plugin.garbage_collector import DeviceSets, GarbageCollector
-from dra_driver.device_plugin.handler import ModeHandler
 from dra_driver.device_plugin.hints import hints, is_requested
-from dra_driver.device_plugin.inventory import NodeViewSource
+from dra_driver.device_plugin.inventory import NodeViewSource, inventories
 from dra_driver.device_plugin.node_pods import NodePods
-from dra_driver.device_plugin.preference import Hints
+from dra_driver.device_plugin.preference import Hints, prefer_share, prefer_whole
 from dra_driver.kubelet_api.device_plugin.folders import Folders
 from dra_driver.kubelet_api.device_plugin.record import KubeletRecord, Recorded, read_checkpoint
-from dra_driver.kubelet_api.device_plugin.service import DeviceHandler
+from dra_driver.kubelet_api.device_plugin.service import ContainerEdits, DeviceHandler, ListedDevice
 from dra_driver.kubelet_api.device_plugin.serving import ResourceServers
 from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.effects import NO_FAULTS, Effects
+from dra_driver.model.errors import JournalError
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import pool_name
 from dra_driver.node.claims.manager import PreparedClaimManager
@@ -35,6 +36,54 @@ Measure = Callable[[str, DeviceHandler], DeviceHandler]
 
 PodsLag = Callable[[], float]
 """By how many seconds the watch of pods may lag behind the kubelet's."""
+
+
+FindHints = Callable[[Mode, int], Hints]
+"""The hints for `size` devices of `mode`. Does not raise, and may wait for seconds."""
+
+
+@dataclass(slots=True, eq=False)
+class ModeHandler:
+    """The `DeviceHandler` of the resource for `mode`. `on_change` is called after each Allocate,
+    before its answer."""
+
+    mode: Mode
+    _: KW_ONLY
+    view: NodeViewSource
+    allocator: Allocator
+    on_change: OnChange
+    hints: FindHints
+    _last: Sequence[ListedDevice] = field(init=False, default=())
+
+    def devices(self) -> Sequence[ListedDevice]:
+        """The devices as they are now, or as they last were if the journal cannot be read."""
+        try:
+            view = self.view()
+        except JournalError as error:
+            logger.warning("the kubelet gets the former list of devices: %s", error)
+            return self._last
+        self._last = [device for each in inventories(view, self.mode) for device in each.listed()]
+        return self._last
+
+    def prefer(self, available: Sequence[str], included: Sequence[str], size: int) -> Sequence[str]:
+        """Binpack. Empty if the journal cannot be read: then the kubelet takes any devices."""
+        hints = self.hints(self.mode, size)  # first, as it may wait
+        try:
+            view = self.view()
+        except JournalError as error:
+            logger.warning("no devices are preferred: %s", error)
+            return ()
+        found = inventories(view, self.mode)
+        if self.mode is Mode.WHOLE:
+            return prefer_whole(view.cards or {}, found, available, included, size, hints=hints)
+        return prefer_share(found, available, included, size, hints=hints)
+
+    def allocate(self, ids: Sequence[str]) -> ContainerEdits:
+        try:
+            return self.allocator.allocate(self.mode, ids)
+        finally:
+            # Also after a failure: a started prepare that could not be undone may hold the card.
+            self.on_change()
 
 
 class DevicePlugin(ResourceServers):
@@ -65,9 +114,7 @@ class DevicePlugin(ResourceServers):
         self._pods = pods or NodePods()
         self._pods_lag = pods_lag
         self._checkpoint = folders.checkpoint
-        self._record = KubeletRecord(
-            folders.pod_resources, folders.checkpoint, send_list=self.notify
-        )
+        self._record = KubeletRecord(folders, send_list=self.notify)
         allocator = Allocator(
             view=view,
             claim_manager=claim_manager,

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from dra_driver.agent.cards.node_labels import card_labels, node_labeller
-from dra_driver.device_plugin.node_annotator import node_annotator
+from dra_driver.device_plugin.node_annotations import node_annotator
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import KubeError
 from dra_driver.kube.resources import NODES

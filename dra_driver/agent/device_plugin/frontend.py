@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from dra_driver.agent.context import AgentContext
-from dra_driver.agent.device_plugin.unpublished import UnpublishedDevices
+from dra_driver.agent.device_plugin.unpublished import unpublished_devices
 from dra_driver.agent.lifecycle.serving_mode import ServingMode, kubelet_version
 from dra_driver.agent.metrics import AgentMetrics
 from dra_driver.agent.settings import AgentSettings
@@ -15,7 +15,7 @@ from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.config.card_rules import CardConfig
 from dra_driver.device_plugin.allocator import InjectionMethod
 from dra_driver.device_plugin.inventory import NodeDevices
-from dra_driver.device_plugin.node_annotator import node_annotator
+from dra_driver.device_plugin.node_annotations import node_annotator
 from dra_driver.device_plugin.node_pods import NodePods
 from dra_driver.device_plugin.plugin import DevicePlugin
 from dra_driver.kube.container_runtime import KUBELET_TAKES_CDI_NAMES
@@ -53,7 +53,6 @@ class DevicePluginFrontend:
         self._settings = settings
         self._context = context
         self._takes_cdi: bool | None = None
-        self._devices = UnpublishedDevices(context)
         here = f"spec.nodeName={settings.node_name}"
         pods = NodePods(lambda: context.api.list(PODS, field_selector=here).items)
         self._pods = Reflector(context.api, PODS, pods, field_selector=here)
@@ -128,7 +127,7 @@ class DevicePluginFrontend:
     @property
     def devices(self) -> Devices:
         """The devices as DRA would publish them; raises JournalError."""
-        return self._devices()
+        return unpublished_devices(self._context)
 
     @property
     def problem(self) -> str | None:

@@ -9,42 +9,32 @@ from dra_driver.agent.slices.desired_devices import DesiredDevices
 from dra_driver.agent.slices.device_layout import Devices, with_layouts_in_use
 
 
-class UnpublishedDevices:
-    """The devices with their taints, as DRA would publish them: for the metrics.
+def unpublished_devices(context: AgentContext) -> Devices:
+    """The devices with their taints, as DRA would publish them: for the metrics. Empty while the
+    cards have not been read; raises JournalError.
 
     No taint has the effect NoExecute, because nothing would delete the pods. A card in use that
     was not found since the agent's start is lost; other cards that were not found are unknown.
     """
-
-    def __init__(self, context: AgentContext) -> None:
-        self._ledger = context.journal.snapshot
-        self._cards = context.cards
-        self._desired = FailingTaints(
-            DesiredDevices(
-                context.cards,
-                context.card_configs,
-                context.tables,
-                published=tuple,
-                select=lambda cards: plugin_cards(cards, self._ledger()),
-                evict=(),
-            ),
-            context.failures,
-            ledger=self._ledger,
-            evicting=False,
-        )
-
-    def __call__(self) -> Devices:
-        """Empty while the cards have not been read; raises JournalError."""
-        wanted = self._desired()
-        if wanted is None:
-            return ()
-        claims = self._ledger().claims.values()
-        held = {card for claim in claims for card in claim.cards}
-        gone = {
-            device.device_name
-            for claim in claims
-            for device in claim.devices
-            if device.card not in wanted
-        }
-        published = [{"name": name} for name in gone]
-        return with_layouts_in_use(wanted, published, frozenset(held), unread=self._cards.unread)
+    ledger = context.journal.snapshot()
+    desired = DesiredDevices(
+        context.cards,
+        context.card_configs,
+        context.tables,
+        published=tuple,
+        select=lambda cards: plugin_cards(cards, ledger),
+        evict=(),
+    )
+    wanted = FailingTaints(desired, context.failures, ledger=lambda: ledger, evicting=False)()
+    if wanted is None:
+        return ()
+    claims = ledger.claims.values()
+    held = {card for claim in claims for card in claim.cards}
+    gone = {
+        device.device_name
+        for claim in claims
+        for device in claim.devices
+        if device.card not in wanted
+    }
+    published = [{"name": name} for name in gone]
+    return with_layouts_in_use(wanted, published, frozenset(held), unread=context.cards.unread)

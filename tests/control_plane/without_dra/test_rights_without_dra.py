@@ -10,8 +10,12 @@ from typing import Final
 
 import pytest
 
-from dra_driver.device_plugin.node_annotations import DRS_CAPACITY, GCUSHARE, SHARED_CAPACITY
-from dra_driver.device_plugin.node_annotator import node_annotator
+from dra_driver.device_plugin.node_annotations import (
+    DRS_CAPACITY,
+    GCUSHARE,
+    SHARED_CAPACITY,
+    node_annotator,
+)
 from dra_driver.kube.api import PatchType
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import Forbidden, KubeError

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from dra_driver.device_plugin.inventory import NodeDevices
-from dra_driver.device_plugin.node_annotator import node_annotator
+from dra_driver.device_plugin.node_annotations import node_annotator
 from dra_driver.kube.api import Api, PatchType
 from dra_driver.kube.errors import Unavailable
 from dra_driver.kube.resources import NODES, Resource
