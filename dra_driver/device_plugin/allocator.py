@@ -22,7 +22,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import CAPACITY_SIZE, CAPACITY_SLICES, TAINT_UNHEALTHY
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.spec import device_id, environment
-from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
+from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
 from dra_driver.node.checkpoint.records import PreparedDevice, PreparedDevices
 from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.node.ports import Hardware
@@ -122,7 +122,12 @@ class Allocator:
     def _release_predecessors(self, ledger: Ledger, grant: ContainerAllocation) -> None:
         """Destroy the instances of ended containers, if the kubelet gives some of their devices to
         this container. Raises Refused if an init container of the same pod has such an instance."""
-        for held, former in _predecessors(ledger, grant):
+        for held, _ in ledger.holders_of(grant.cards[0]):
+            former = held.owner
+            if not isinstance(former, ContainerAllocation) or former.uid == grant.uid:
+                continue
+            if not set(former.devices) & set(grant.devices):
+                continue
             if frozenset(map(str, former.devices)) in self.recorded():
                 raise Refused(
                     f"a container requests {RESOURCES[Mode.DRS]} of another size than an init "
@@ -158,19 +163,6 @@ def planned_devices(grant: ContainerAllocation, pool: str) -> PreparedDevices:
         )
         for card in grant.cards
     )
-
-
-def _predecessors(
-    ledger: Ledger, grant: ContainerAllocation
-) -> list[tuple[PreparedClaim, ContainerAllocation]]:
-    """Other allocations that have some of these devices."""
-    return [
-        (held, held.owner)
-        for held, _ in ledger.holders_of(grant.cards[0])
-        if isinstance(held.owner, ContainerAllocation)
-        and held.owner.uid != grant.uid
-        and set(held.owner.devices) & set(grant.devices)
-    ]
 
 
 def _text(devices: Sequence[PluginDevice]) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 from dra_driver.kubelet_api.device_plugin.service import ContainerEdits, ListedDevice
 from dra_driver.kubelet_api.device_plugin.serving import ResourceServers
@@ -32,16 +33,11 @@ class CountHandler:
     def devices(self) -> Sequence[ListedDevice]:
         return [ListedDevice(str(address)) for address in sorted(self._cards() or ())]
 
-    def prefer(
-        self,
-        available: Sequence[str],  # noqa: ARG002 (the port's signature)
-        included: Sequence[str],  # noqa: ARG002 (the port's signature)
-        size: int,  # noqa: ARG002 (the port's signature)
-    ) -> Sequence[str]:
+    def prefer(self, *_: Any, **__: Any) -> Sequence[str]:
         """No preference: all devices are alike."""
         return ()
 
-    def allocate(self, ids: Sequence[str]) -> ContainerEdits:  # noqa: ARG002 (the port's signature)
+    def allocate(self, *_: Any, **__: Any) -> ContainerEdits:
         return ContainerEdits()
 
 

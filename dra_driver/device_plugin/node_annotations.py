@@ -21,6 +21,7 @@ from dra_driver.kube.api import Api
 from dra_driver.kube.node_metadata import KubeletIdentity, NodeMetadata, NodeMetadataWriter
 from dra_driver.kubelet_api.device_plugin.record import Recorded
 from dra_driver.kubelet_api.errors import KubeletError
+from dra_driver.model.card import Card
 from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.devices.device import device_name
 from dra_driver.model.devices.node_cards import (
@@ -134,13 +135,9 @@ def _card(
     failing = {mode for mode in Mode if device_name(mode, address) in view.failing}
     # What a free card would offer; the mode in use is a field of its own.
     offered = {
-        mode: offered_total(view, card, mode) or 0
-        if card and view.active and mode not in failing
-        else 0
-        for mode in Mode
+        mode: 0 if mode in failing else offered_total(view, card, mode) or 0 for mode in Mode
     }
-    held = {mode: granted_total(view.ledger, address, mode) for mode in Mode}
-    total = {mode: held[mode] or offered[mode] for mode in Mode}
+    total = {mode: granted_total(view.ledger, address, mode) or offered[mode] for mode in Mode}
     table = view.table(card) if card else None
     present = grants[0][0].mode if grants else None
     return NodeCard(
@@ -153,9 +150,7 @@ def _card(
         total=total[Mode.DRS] if table else 0,
         mode=present,
         held=tuple(_holds(grants, address, owners, table)),
-        problem=_problem(
-            view, address, claimed=len(grants) < len(holders), failing=present in failing
-        ),
+        problem=_problem(card, claimed=len(grants) < len(holders), failing=present in failing),
         bridges=format_bridges(card.pcie_bridges) if card else "",
         root=card.pcie_root or "" if card else "",
         numa=card.numa_node if card else None,
@@ -189,10 +184,9 @@ def _instance(instance: Instance | None, table: ProfileTable | None) -> HeldInst
     return HeldInstance(instance.profile, ids[instance.profile], instance.id, instance.uuid or "")
 
 
-def _problem(view: NodeDevices, address: PciAddress, *, claimed: bool, failing: bool) -> str:
+def _problem(card: Card | None, *, claimed: bool, failing: bool) -> str:
     if claimed:
         return "claimed"  # DRA serves it until its claims end
-    card = (view.cards or {}).get(address)
     if card is None:
         return "lost"
     known = (each.value or each.taint.rpartition("/")[2] for each in card.problems)

@@ -13,11 +13,11 @@ from dra_driver.device_plugin.hints import hints, is_requested
 from dra_driver.device_plugin.inventory import NodeViewSource, inventories
 from dra_driver.device_plugin.node_pods import NodePods
 from dra_driver.device_plugin.preference import Hints, prefer_share, prefer_whole
-from dra_driver.kubelet_api.device_plugin.folders import Folders
 from dra_driver.kubelet_api.device_plugin.record import KubeletRecord, Recorded, read_checkpoint
 from dra_driver.kubelet_api.device_plugin.service import ContainerEdits, DeviceHandler, ListedDevice
 from dra_driver.kubelet_api.device_plugin.serving import ResourceServers
 from dra_driver.kubelet_api.errors import KubeletError
+from dra_driver.kubelet_api.sockets import Folders
 from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.effects import NO_FAULTS, Effects
 from dra_driver.model.errors import JournalError

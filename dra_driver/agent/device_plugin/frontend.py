@@ -21,9 +21,9 @@ from dra_driver.device_plugin.plugin import DevicePlugin
 from dra_driver.kube.container_runtime import KUBELET_TAKES_CDI_NAMES
 from dra_driver.kube.resources import PODS
 from dra_driver.kube.watch import Reflector
-from dra_driver.kubelet_api.device_plugin.folders import Folders, socket_identity
 from dra_driver.kubelet_api.device_plugin.record import read_checkpoint
 from dra_driver.kubelet_api.errors import SocketError
+from dra_driver.kubelet_api.sockets import Folders, socket_identity
 from dra_driver.model.card import Problem
 from dra_driver.model.names import TAINT_CHANGING
 from dra_driver.model.pci import PciAddress

@@ -15,9 +15,9 @@ from typing import Final
 
 import msgspec
 
-from dra_driver.kubelet_api.device_plugin.folders import Folders
 from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.kubelet_api.pod_resources import PodResources
+from dra_driver.kubelet_api.sockets import Folders
 from dra_driver.util.background import Wait
 from dra_driver.util.hooks import Clock
 

@@ -45,7 +45,8 @@ class ContainerEdits(msgspec.Struct, frozen=True):
 
 
 class DeviceHandler(Protocol):
-    """All methods are called by several threads at once."""
+    """Lists and allocates the devices of one resource. All methods are called by several threads at
+    once."""
 
     def devices(self) -> Sequence[ListedDevice]:
         """All devices of the resource. Neither raises nor waits."""

@@ -13,7 +13,6 @@ from typing import Final
 import grpc
 
 from dra_driver.kubelet_api.broadcaster import STREAMS, Broadcaster
-from dra_driver.kubelet_api.device_plugin.folders import Folders, socket_identity
 from dra_driver.kubelet_api.device_plugin.service import (
     OPTIONS,
     REGISTRATION,
@@ -25,6 +24,7 @@ from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
 from dra_driver.kubelet_api.rpc import connected, reason
 from dra_driver.kubelet_api.server import UnixServer
+from dra_driver.kubelet_api.sockets import Folders, socket_identity
 from dra_driver.model.effects import NO_FAULTS, Effects, Point
 from dra_driver.util.background import Background
 from dra_driver.util.hooks import Clock

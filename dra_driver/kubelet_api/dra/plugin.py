@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from pathlib import Path
 
 from dra_driver.kubelet_api.broadcaster import STREAMS, Broadcaster
@@ -16,8 +15,8 @@ from dra_driver.kubelet_api.server import UnixServer
 from dra_driver.kubelet_api.siblings import Siblings
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.effects import NO_FAULTS, Effects
+from dra_driver.telemetry.program import Deadline
 from dra_driver.util.background import Background
-from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
 
@@ -41,16 +40,14 @@ class KubeletPlugin(Background):
         registration_timeout: float = 30.0,
         check_every: float = 1.0,
         effects: Effects = NO_FAULTS,
-        clock: Clock = time.monotonic,
     ) -> None:
         super().__init__("socket-watch")
-        self._clock = clock
         self._check_every = check_every
         self._sockets = sockets
         self._broadcaster = Broadcaster(health, resend=health_service.RESEND)
         self._siblings = Siblings(sockets, effects)
         self._self_check = SelfCheck(sockets)
-        self._registration = registration.Registration(sockets, registration_timeout, clock)
+        self._registration = registration.Registration(sockets, registration_timeout)
         health_servicer = health_service.HealthServicer(self._broadcaster)
         self._service = UnixServer(
             sockets.service,
@@ -89,12 +86,12 @@ class KubeletPlugin(Background):
         The kubelet notices that the registration socket is gone, and sends no new call here.
         Streams end before the socket is removed: another agent that finds no socket relies on it.
         """
-        end = self._clock() + grace
+        deadline = Deadline(grace)
         self._stopped.set()
         self._self_check.stop(timeout=0.0)  # its running call ends with the socket
         self._registrar.stop(grace)
         self._broadcaster.stop()
-        self._service.stop(max(0.0, end - self._clock()))
+        self._service.stop(deadline.left())
 
     def is_alive(self) -> bool:
         """Whether the threads are alive, from `start` on."""

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dra_driver.kubelet_api.device_plugin.folders import Folders
 from dra_driver.kubelet_api.device_plugin.record import KubeletRecord, Recorded, parse_checkpoint
 from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
+from dra_driver.kubelet_api.sockets import Folders
 from tests.unit.kubelet_api.device_plugin.device_manager import DeviceManager, Entry
 
 RESOURCE = "enflame.com/gcu"

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.kubelet_api.device_plugin.folders import Folders
 from dra_driver.kubelet_api.device_plugin.service import ContainerEdits, ListedDevice
 from dra_driver.kubelet_api.device_plugin.serving import ResourceServer
 from dra_driver.kubelet_api.errors import SocketError
+from dra_driver.kubelet_api.sockets import Folders
 from dra_driver.model.card import DeviceNode
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import GcuError, Refused
