@@ -10,28 +10,36 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
 from typing import Final
 
 from pydantic import Field
 
 from dra_driver.config.loader import Settings, load
-from dra_driver.kube.api import Api
+from dra_driver.kube.api import Api, PatchType
 from dra_driver.kube.client import connect
-from dra_driver.kube.errors import NotFound
-from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS
+from dra_driver.kube.errors import Invalid, NotFound
+from dra_driver.kube.resources import (
+    MUTATING_WEBHOOK_CONFIGURATIONS,
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+)
+from dra_driver.kube.scheduling_gate import gate_lifted, has_gate
 from dra_driver.kube.server_wait import ServerWait
 from dra_driver.model.devices.node_cards import NodeCard
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import Refused
+from dra_driver.model.names import DRIVER
 from dra_driver.telemetry.program import run_program
-from dra_driver.uninstall.gates import lift_gates
 from dra_driver.uninstall.holders import card_line, cards_in_use, claims_with_gcus
 from dra_driver.version import VERSION
 
 _DESCRIPTION: Final = "Fails while ResourceClaims or containers have GCUs of this driver."
 _MOST_LINES: Final = 40
+_ROUNDS: Final = 3
+_PAUSE: Final = 2.0  # seconds; API servers heed that a configuration is gone within one
 _CLAIMS: Final = """\
 These claims have GCUs, and without the driver no pod that uses them can end:
 {lines}
@@ -114,5 +122,28 @@ def _advise(advice: str, shown: Sequence[str], total: int, settings: CheckSettin
     print(advice.format(lines=lines, **settings.model_dump()), file=sys.stderr)
 
 
-if __name__ == "__main__":
-    main()
+def lift_gates(api: Api, wait: Callable[[float], object]) -> int:
+    """Let pods go that the driver holds back from kube-scheduler: nobody would do so after it.
+
+    Delete the configuration of the webhook that sets the gate, then lift the gate of all pods
+    that have it, and of those that come while API servers still call the webhook. Returns how many
+    were lifted. `wait` waits for some seconds. Raises KubeError.
+    """
+    with suppress(NotFound):
+        api.delete(MUTATING_WEBHOOK_CONFIGURATIONS, DRIVER)
+    lifted = 0
+    for number in range(_ROUNDS):
+        if number:
+            wait(_PAUSE)
+        for pod in filter(has_gate, api.list(PODS).items):
+            metadata = pod["metadata"]
+            with suppress(NotFound, Invalid):  # another pod has its name by now
+                api.patch(
+                    PODS,
+                    metadata["name"],
+                    gate_lifted(pod),
+                    namespace=metadata["namespace"],
+                    patch_type=PatchType.STRATEGIC_MERGE,
+                )
+                lifted += 1
+    return lifted

@@ -7,11 +7,13 @@ from dataclasses import replace
 from typing import Final
 
 from dra_driver.agent.context import AgentContext
-from dra_driver.agent.device_plugin.unpublished import unpublished_devices
+from dra_driver.agent.lifecycle.mode_handover import plugin_cards
 from dra_driver.agent.lifecycle.serving_mode import ServingMode, kubelet_version
 from dra_driver.agent.metrics import AgentMetrics
 from dra_driver.agent.settings import AgentSettings
-from dra_driver.agent.slices.device_layout import Devices
+from dra_driver.agent.slices.added_taints import FailingTaints
+from dra_driver.agent.slices.desired_devices import DesiredDevices
+from dra_driver.agent.slices.device_layout import Devices, with_layouts_in_use
 from dra_driver.config.card_rules import CardConfig
 from dra_driver.device_plugin.allocator import InjectionMethod
 from dra_driver.device_plugin.inventory import NodeDevices
@@ -192,3 +194,34 @@ class DevicePluginFrontend:
             version = kubelet_version(self._context.api, self._settings.node_name)
             self._takes_cdi = (version.major, version.minor) >= KUBELET_TAKES_CDI_NAMES
         return InjectionMethod.CDI_NAMES if self._takes_cdi else InjectionMethod.NODES
+
+
+def unpublished_devices(context: AgentContext) -> Devices:
+    """The devices with their taints, as DRA would publish them: for the metrics. Empty while the
+    cards have not been read; raises JournalError.
+
+    No taint has the effect NoExecute, because nothing would delete the pods. A card in use that
+    was not found since the agent's start is lost; other cards that were not found are unknown.
+    """
+    ledger = context.journal.snapshot()
+    desired = DesiredDevices(
+        context.cards,
+        context.card_configs,
+        context.tables,
+        published=tuple,
+        select=lambda cards: plugin_cards(cards, ledger),
+        evict=(),
+    )
+    wanted = FailingTaints(desired, context.failures, ledger=lambda: ledger, evicting=False)()
+    if wanted is None:
+        return ()
+    claims = ledger.claims.values()
+    held = {card for claim in claims for card in claim.cards}
+    gone = {
+        device.device_name
+        for claim in claims
+        for device in claim.devices
+        if device.card not in wanted
+    }
+    published = [{"name": name} for name in gone]
+    return with_layouts_in_use(wanted, published, frozenset(held), unread=context.cards.unread)

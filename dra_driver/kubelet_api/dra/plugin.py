@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
+from contextlib import suppress
 
 from dra_driver.kubelet_api.broadcaster import STREAMS, Broadcaster
 from dra_driver.kubelet_api.dra import health_service, registration, service
 from dra_driver.kubelet_api.dra.health_service import HealthSource
 from dra_driver.kubelet_api.dra.self_check import SelfCheck
 from dra_driver.kubelet_api.dra.service import CallObserver, ClaimHandler
-from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.server import UnixServer
 from dra_driver.kubelet_api.siblings import Siblings
 from dra_driver.kubelet_api.sockets import Sockets
@@ -25,7 +24,7 @@ class KubeletPlugin(Background):
     """Serves `handler` and `health` to the kubelet; `observer` is called for each call for claims.
 
     `threads` calls are handled at a time, even while all streams are open. If the kubelet does not
-    register the plugin within `registration_timeout` seconds, that is logged. Other agents are
+    register the plugin within `registration_timeout` seconds, that is a `problem`. Other agents are
     searched every `check_every` seconds. Raises nothing until `start`.
     """
 
@@ -72,7 +71,9 @@ class KubeletPlugin(Background):
         The service starts first, because the kubelet may call it as soon as it is registered. Its
         folder is made here; the kubelet's `plugins_registry` must exist.
         """
-        _make_folder(self._sockets.service.parent)
+        with suppress(OSError):  # then it is missing, which the service says
+            # Without its parents: below a wrong root directory they would hide the mistake.
+            self._sockets.service.parent.mkdir(mode=0o750, exist_ok=True)
         self._service.start()
         self._siblings.run_once()  # to notice the end of an agent that is here now
         self._registrar.start()
@@ -113,21 +114,9 @@ class KubeletPlugin(Background):
     def run(self) -> None:
         ended = False
         while not self._wait(self._check_every):
-            self._registration.log_timeout()
             ended_before, ended = ended, self._siblings.run_once()
             # With the other agent's stream the kubelet forgets the health from all agents (1.36.3,
             # `HandleWatchResourcesStream`), perhaps a little later than the agent has ended.
             if ended_before or ended:
                 logger.info("another agent has ended: sending the devices' health again")
                 self._broadcaster.wake()
-
-
-def _make_folder(folder: Path) -> None:
-    # Without its parents: below a wrong root directory they would hide the mistake.
-    try:
-        folder.mkdir(mode=0o750, exist_ok=True)
-    except OSError as error:
-        raise SocketError(
-            f"the folder {folder} cannot be made: {error.strerror}",
-            remedy="set the chart's kubeletRootDir to the kubelet's --root-dir",
-        ) from error

@@ -44,7 +44,6 @@ class Registration:
         self._waiting_since = self.clock()
         # Empty once the kubelet has registered the driver; None while it has not called.
         self._refusal: str | None = None
-        self._logged = False
 
     def GetInfo(  # noqa: N802 (the API's name)
         self,
@@ -88,7 +87,7 @@ class Registration:
                 f"the kubelet refused to register {DRIVER}: {refusal}; "
                 f"this agent offers {', '.join(VERSIONS)}"
             )
-        if not self._is_overdue():
+        if self.clock() - self._waiting_since < self.timeout:
             return "waiting for the kubelet to register the driver"
         socket = self.sockets.registration
         return (
@@ -96,12 +95,3 @@ class Registration:
             "is running and that its --root-dir is the chart's kubeletRootDir, so that its "
             f"plugins_registry is {socket.parent}"
         )
-
-    def log_timeout(self) -> None:
-        """Log once if the kubelet has not called within the timeout."""
-        if self._refusal is None and self._is_overdue() and not self._logged:
-            self._logged = True
-            logger.error("%s", self.problem())
-
-    def _is_overdue(self) -> bool:
-        return self.clock() - self._waiting_since >= self.timeout

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from dra_driver.agent.context import AgentContext
-from dra_driver.agent.device_plugin.unpublished import unpublished_devices
+from dra_driver.agent.device_plugin.frontend import unpublished_devices
 from dra_driver.device_plugin.allocator import planned_devices
 from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.devices.plugin_device import PluginDevice
