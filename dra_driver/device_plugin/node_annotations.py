@@ -6,7 +6,6 @@ docs/dev/extender.md describes the fields.
 from __future__ import annotations
 
 import json
-import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final
@@ -20,7 +19,6 @@ from dra_driver.device_plugin.inventory import (
 from dra_driver.kube.api import Api
 from dra_driver.kube.node_metadata import KubeletIdentity, NodeMetadata, NodeMetadataWriter
 from dra_driver.kubelet_api.device_plugin.record import Recorded
-from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.model.card import Card
 from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.devices.device import device_name
@@ -40,8 +38,6 @@ from dra_driver.model.profile import ProfileTable
 from dra_driver.util.background import Wait
 from dra_driver.util.hooks import Clock
 
-logger = logging.getLogger(__name__)
-
 # The vendor's (gcushare-device-plugin), which its inspect tool and others read.
 SHARED_CAPACITY: Final = "enflame.com/gcu-shared-capacity"
 DRS_CAPACITY: Final = "enflame.com/gcu-drs-capacity"
@@ -50,7 +46,7 @@ GCUSHARE: Final = "enflame.com/gcushare"
 
 
 ReadCheckpoint = Callable[[], Collection[Recorded]]
-"""The devices of each container by the kubelet's checkpoint; raises KubeletError."""
+"""The devices of each container by the kubelet's checkpoint; empty if it cannot be read."""
 
 
 def node_annotator(
@@ -63,8 +59,7 @@ def node_annotator(
     clock: Clock = time.monotonic,
     wait: Wait | None = None,
 ) -> NodeMetadataWriter:
-    """Annotates the Node once the cards have been read. If `recorded` fails, the annotations name
-    no pods."""
+    """Annotates the Node once the cards have been read."""
     return NodeMetadataWriter(
         "node-annotator",
         api,
@@ -80,12 +75,7 @@ def node_annotator(
 def _wanted(view: NodeDevices, recorded: ReadCheckpoint) -> NodeMetadata | None:
     if view.cards is None:
         return None
-    try:
-        owners = recorded()
-    except KubeletError as error:
-        logger.debug("which pods have devices is unknown: %s", error)
-        owners = ()
-    cards = node_cards(view, owners)
+    cards = node_cards(view, recorded())
     return {"annotations": node_annotations(view, cards), "labels": node_labels(cards)}
 
 

@@ -13,10 +13,9 @@ from dra_driver.device_plugin.hints import hints, is_requested
 from dra_driver.device_plugin.inventory import NodeViewSource, inventories
 from dra_driver.device_plugin.node_pods import NodePods
 from dra_driver.device_plugin.preference import Hints, prefer_share, prefer_whole
-from dra_driver.kubelet_api.device_plugin.record import KubeletRecord, Recorded, read_checkpoint
+from dra_driver.kubelet_api.device_plugin.record import KubeletRecord, Recorded, known_checkpoint
 from dra_driver.kubelet_api.device_plugin.service import ContainerEdits, DeviceHandler, ListedDevice
 from dra_driver.kubelet_api.device_plugin.serving import ResourceServers
-from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.kubelet_api.sockets import Folders
 from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.effects import NO_FAULTS, Effects
@@ -32,10 +31,6 @@ logger = logging.getLogger(__name__)
 
 Measure = Callable[[str, DeviceHandler], DeviceHandler]
 """The handler of a resource, with its calls measured."""
-
-
-PodsLag = Callable[[], float]
-"""By how many seconds the watch of pods may lag behind the kubelet's."""
 
 
 FindHints = Callable[[Mode, int], Hints]
@@ -104,7 +99,6 @@ class DevicePlugin(ResourceServers):
         release_interval: float = 10.0,
         register_after: float = 0.0,
         pods: NodePods | None = None,
-        pods_lag: PodsLag = lambda: 0.0,
         measure: Measure = lambda _resource, handler: handler,
         effects: Effects = NO_FAULTS,
     ) -> None:
@@ -112,7 +106,6 @@ class DevicePlugin(ResourceServers):
         folders = Folders.of(kubelet_root)
         self._on_use = on_change
         self._pods = pods or NodePods()
-        self._pods_lag = pods_lag
         self._checkpoint = folders.checkpoint
         self._record = KubeletRecord(folders, send_list=self.notify)
         allocator = Allocator(
@@ -169,16 +162,10 @@ class DevicePlugin(ResourceServers):
         return super().problem() or self._garbage_collector.problem
 
     def _hints(self, mode: Mode, size: int) -> Hints:
-        try:
-            recorded = read_checkpoint(self._checkpoint)
-        except KubeletError as error:
-            logger.debug("which pods have their devices is unknown: %s", error)
-            recorded = ()
+        recorded = known_checkpoint(self._checkpoint)
         # On a busy node the kubelet's watch often delivers a pod before the agent's, and only the
         # pod says for which cards it was placed.
-        if not self._pods.wait_for(
-            lambda pods: is_requested(pods, recorded, mode, size), self._pods_lag()
-        ):
+        if not self._pods.wait_for(lambda pods: is_requested(pods, recorded, mode, size)):
             logger.info(
                 "no pod of this node is known that requests %d devices of %s", size, RESOURCES[mode]
             )

@@ -23,7 +23,7 @@ from dra_driver.device_plugin.plugin import DevicePlugin
 from dra_driver.kube.container_runtime import KUBELET_TAKES_CDI_NAMES
 from dra_driver.kube.resources import PODS
 from dra_driver.kube.watch import Reflector
-from dra_driver.kubelet_api.device_plugin.record import read_checkpoint
+from dra_driver.kubelet_api.device_plugin.record import known_checkpoint
 from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.sockets import Folders, socket_identity
 from dra_driver.model.card import Problem
@@ -56,7 +56,9 @@ class DevicePluginFrontend:
         self._context = context
         self._takes_cdi: bool | None = None
         here = f"spec.nodeName={settings.node_name}"
-        pods = NodePods(lambda: context.api.list(PODS, field_selector=here).items)
+        pods = NodePods(
+            lambda: context.api.list(PODS, field_selector=here).items, lag=self._pods_lag
+        )
         self._pods = Reflector(context.api, PODS, pods, field_selector=here)
         self._plugin = DevicePlugin(
             view=self._view,
@@ -70,7 +72,6 @@ class DevicePluginFrontend:
             release_interval=settings.release_interval,
             register_after=_REGISTER_AFTER,
             pods=pods,
-            pods_lag=self._pods_lag,
             measure=metrics.timed_devices,
             effects=context.effects,
         )
@@ -79,7 +80,7 @@ class DevicePluginFrontend:
             context.api,
             settings.node_name,
             view=self._annotated_view,
-            recorded=lambda: read_checkpoint(folders.checkpoint),
+            recorded=lambda: known_checkpoint(folders.checkpoint),
             kubelet=lambda: socket_identity(folders.kubelet),
         )
         self._annotates = False

@@ -7,6 +7,7 @@ checkpoint is written at certain moments only. docs/dev/device-plugin.md explain
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -20,6 +21,8 @@ from dra_driver.kubelet_api.pod_resources import PodResources
 from dra_driver.kubelet_api.sockets import Folders
 from dra_driver.util.background import Wait
 from dra_driver.util.hooks import Clock
+
+logger = logging.getLogger(__name__)
 
 _CALL_SECONDS: Final = 10.0
 _WRITE_SECONDS: Final = 5.0
@@ -98,6 +101,15 @@ def read_checkpoint(path: Path) -> tuple[Recorded, ...]:
     except OSError as error:
         raise KubeletError(f"the kubelet's {path} cannot be read: {error.strerror}") from error
     return parse_checkpoint(content)
+
+
+def known_checkpoint(path: Path) -> tuple[Recorded, ...]:
+    """As `read_checkpoint`; empty if it cannot be read."""
+    try:
+        return read_checkpoint(path)
+    except KubeletError as error:
+        logger.debug("which pods have devices is unknown: %s", error)
+        return ()
 
 
 def parse_checkpoint(content: bytes) -> tuple[Recorded, ...]:

@@ -67,25 +67,19 @@ class DevicePluginServicer:
     broadcaster: Broadcaster[Sequence[ListedDevice]]
     effects: Effects
 
-    def GetDevicePluginOptions(  # noqa: N802 (the API's name)
-        self,
-        request: api.Empty,  # noqa: ARG002 (the API's signature)
-        context: grpc.ServicerContext,  # noqa: ARG002 (the API's signature)
+    def GetDevicePluginOptions(
+        self, request: api.Empty, context: grpc.ServicerContext
     ) -> api.DevicePluginOptions:
         return OPTIONS
 
-    def ListAndWatch(  # noqa: N802 (the API's name)
-        self,
-        request: api.Empty,  # noqa: ARG002 (the API's signature)
-        context: grpc.ServicerContext,
+    def ListAndWatch(
+        self, request: api.Empty, context: grpc.ServicerContext
     ) -> Iterator[api.ListAndWatchResponse]:
         for devices in self.broadcaster.lists(context):
             yield api.ListAndWatchResponse(devices=map(_device, devices))
 
-    def GetPreferredAllocation(  # noqa: N802 (the API's name)
-        self,
-        request: api.PreferredAllocationRequest,
-        context: grpc.ServicerContext,  # noqa: ARG002 (the API's signature)
+    def GetPreferredAllocation(
+        self, request: api.PreferredAllocationRequest, context: grpc.ServicerContext
     ) -> api.PreferredAllocationResponse:
         return api.PreferredAllocationResponse(
             container_responses=[
@@ -98,7 +92,7 @@ class DevicePluginServicer:
             ]
         )
 
-    def Allocate(  # noqa: N802 (the API's name)
+    def Allocate(
         self, request: api.AllocateRequest, context: grpc.ServicerContext
     ) -> api.AllocateResponse:
         """The kubelet requests devices for one container at a time. If one of several containers

@@ -78,10 +78,8 @@ class HealthServicer:
     def __init__(self, broadcaster: Broadcaster[Sequence[DeviceHealth]]) -> None:
         self._broadcaster = broadcaster
 
-    def NodeWatchResources(  # noqa: N802 (the API's name)
-        self,
-        request: api.NodeWatchResourcesRequest,  # noqa: ARG002 (the API's signature)
-        context: grpc.ServicerContext,
+    def NodeWatchResources(
+        self, request: api.NodeWatchResourcesRequest, context: grpc.ServicerContext
     ) -> Iterator[api.NodeWatchResourcesResponse]:
         for devices in self._broadcaster.lists(context):
             yield api.NodeWatchResourcesResponse(devices=map(_message, devices))

@@ -45,11 +45,7 @@ class Registration:
         # Empty once the kubelet has registered the driver; None while it has not called.
         self._refusal: str | None = None
 
-    def GetInfo(  # noqa: N802 (the API's name)
-        self,
-        request: api.InfoRequest,  # noqa: ARG002 (the API's signature)
-        context: grpc.ServicerContext,  # noqa: ARG002 (the API's signature)
-    ) -> api.PluginInfo:
+    def GetInfo(self, request: api.InfoRequest, context: grpc.ServicerContext) -> api.PluginInfo:
         """The driver's name, its services and their socket."""
         logger.debug("the kubelet called GetInfo on %s", self.sockets.registration)
         return api.PluginInfo(
@@ -59,10 +55,8 @@ class Registration:
             supported_versions=VERSIONS,
         )
 
-    def NotifyRegistrationStatus(  # noqa: N802 (the API's name)
-        self,
-        request: api.RegistrationStatus,
-        context: grpc.ServicerContext,  # noqa: ARG002 (the API's signature)
+    def NotifyRegistrationStatus(
+        self, request: api.RegistrationStatus, context: grpc.ServicerContext
     ) -> api.RegistrationStatusResponse:
         """Store whether the kubelet registered the driver."""
         if request.plugin_registered:

@@ -80,7 +80,7 @@ class DraServicer:
         self._running: dict[str, list[grpc.ServicerContext]] = {}
         self._running_lock = threading.Lock()
 
-    def NodePrepareResources(  # noqa: N802 (the API's name)
+    def NodePrepareResources(
         self, request: api.NodePrepareResourcesRequest, context: grpc.ServicerContext
     ) -> api.NodePrepareResourcesResponse:
         prepare = partial(self.handler.prepare, is_cancelled=lambda: not context.is_active())
@@ -89,7 +89,7 @@ class DraServicer:
             claims={uid: _prepared(result) for uid, result in results.items()}
         )
 
-    def NodeUnprepareResources(  # noqa: N802 (the API's name)
+    def NodeUnprepareResources(
         self, request: api.NodeUnprepareResourcesRequest, context: grpc.ServicerContext
     ) -> api.NodeUnprepareResourcesResponse:
         results = self._answered(

@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dra_driver.kubelet_api.device_plugin.record import KubeletRecord, Recorded, parse_checkpoint
+from dra_driver.kubelet_api.device_plugin.record import (
+    KubeletRecord,
+    Recorded,
+    known_checkpoint,
+    parse_checkpoint,
+)
 from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
 from dra_driver.kubelet_api.sockets import Folders
@@ -151,3 +156,4 @@ def test_a_checkpoint_that_cannot_be_read(reader: Reader) -> None:
     record = KubeletRecord(replace(Folders.of(folder), checkpoint=folder), send_list=tell)
     with pytest.raises(KubeletError, match="cannot be read"):
         record.checkpoint()
+    assert known_checkpoint(folder) == ()
