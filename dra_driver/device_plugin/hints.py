@@ -31,14 +31,11 @@ def hints(
     all containers of a pod before the next pod. Otherwise in the order of `pods`."""
     found = []
     for pod in pods:
-        if not _is_open(pod, recorded, mode, size):
-            continue
-        devices = _devices(_recorded_of(pod, recorded), mode)
+        ask = _open_ask(pod, recorded, mode, size)
+        devices = _devices(pod, recorded, mode)
         cards = _cards_for_rest(_assigned(pod), devices, mode)
-        if cards:
-            ask = _ask(pod, mode)
-            needed = max(0, (ask.peak if ask else 0) - len(devices))
-            found.append((not devices, Hint(cards, needed)))
+        if ask is not None and cards:
+            found.append((not devices, Hint(cards, max(0, ask.peak - len(devices)))))
     return [hint for _, hint in sorted(found, key=lambda each: each[0])]
 
 
@@ -48,19 +45,18 @@ def is_requested(
     """Whether any of `pods` has a container that requests `size` devices of `mode` and has none on
     record yet. When the kubelet asks for them, the answer no means that the pod is not among
     `pods`."""
-    return any(_is_open(pod, recorded, mode, size) for pod in pods)
+    return any(_open_ask(pod, recorded, mode, size) for pod in pods)
 
 
-def _is_open(pod: _Pod, recorded: Collection[Recorded], mode: Mode, size: int) -> bool:
-    served = {each.container for each in _recorded_of(pod, recorded)}
-    ask = _ask(pod, mode)
-    return ask is not None and any(
-        container.amount == size and container.name not in served for container in ask.containers
-    )
-
-
-def _recorded_of(pod: _Pod, recorded: Collection[Recorded]) -> list[Recorded]:
-    return [each for each in recorded if each.pod == pod["metadata"]["uid"]]
+def _open_ask(pod: _Pod, recorded: Collection[Recorded], mode: Mode, size: int) -> Ask | None:
+    """What a pod asks for that has such a container; None for any other pod."""
+    try:
+        ask = read_ask(pod, (RESOURCES[mode],))
+    except Refused:  # no kubelet takes it on
+        return None
+    served = {each.container for each in recorded if each.pod == pod["metadata"]["uid"]}
+    containers = ask.containers if ask is not None else ()
+    return ask if any(c.amount == size and c.name not in served for c in containers) else None
 
 
 def _cards_for_rest(
@@ -74,10 +70,10 @@ def _cards_for_rest(
     return tuple(dict.fromkeys((*has, *assigned)))
 
 
-def _devices(recorded: Collection[Recorded], mode: Mode) -> set[PluginDevice]:
+def _devices(pod: _Pod, recorded: Collection[Recorded], mode: Mode) -> set[PluginDevice]:
     found = set()
     for record in recorded:
-        if record.resource == RESOURCES[mode]:
+        if record.pod == pod["metadata"]["uid"] and record.resource == RESOURCES[mode]:
             with suppress(InvalidValue):  # a former plugin served the resource
                 found |= {PluginDevice.parse(text) for text in record.devices}
     return found
@@ -89,10 +85,3 @@ def _assigned(pod: _Pod) -> Addresses:
         return tuple(PciAddress.parse(part) for part in text.split(",") if part)
     except InvalidValue:  # anybody may write annotations
         return ()
-
-
-def _ask(pod: _Pod, mode: Mode) -> Ask | None:
-    try:
-        return read_ask(pod, (RESOURCES[mode],))
-    except Refused:  # no kubelet takes it on
-        return None

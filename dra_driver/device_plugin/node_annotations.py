@@ -1,4 +1,4 @@
-"""The annotations and labels of a Node that publishes no ResourceSlices.
+"""The annotations and labels of a Node that publishes no ResourceSlices. Pure.
 
 docs/dev/extender.md describes the fields.
 """
@@ -6,18 +6,15 @@ docs/dev/extender.md describes the fields.
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from dra_driver.device_plugin.inventory import (
     NodeDevices,
-    NodeViewSource,
     granted_total,
     offered_total,
 )
-from dra_driver.kube.api import Api
-from dra_driver.kube.node_metadata import KubeletIdentity, NodeMetadata, NodeMetadataWriter
+from dra_driver.kube.node_metadata import NodeMetadata
 from dra_driver.kubelet_api.device_plugin.record import Recorded
 from dra_driver.model.card import Card
 from dra_driver.model.claims.owner import ContainerAllocation
@@ -32,11 +29,9 @@ from dra_driver.model.devices.node_cards import (
 from dra_driver.model.devices.topology import format_bridges
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import ANNOTATION_CARDS, FIELD_MANAGER
+from dra_driver.model.names import ANNOTATION_CARDS
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import ProfileTable
-from dra_driver.util.background import Wait
-from dra_driver.util.hooks import Clock
 
 # The vendor's (gcushare-device-plugin), which its inspect tool and others read.
 SHARED_CAPACITY: Final = "enflame.com/gcu-shared-capacity"
@@ -45,42 +40,17 @@ DRS_CAPACITY: Final = "enflame.com/gcu-drs-capacity"
 GCUSHARE: Final = "enflame.com/gcushare"
 
 
-ReadCheckpoint = Callable[[], Collection[Recorded]]
-"""The devices of each container by the kubelet's checkpoint; empty if it cannot be read."""
-
-
-def node_annotator(
-    api: Api,
-    node_name: str,
-    *,
-    view: NodeViewSource,
-    recorded: ReadCheckpoint,
-    kubelet: KubeletIdentity = lambda: None,
-    clock: Clock = time.monotonic,
-    wait: Wait | None = None,
-) -> NodeMetadataWriter:
-    """Annotates the Node once the cards have been read."""
-    return NodeMetadataWriter(
-        "node-annotator",
-        api,
-        node_name,
-        wanted=lambda: _wanted(view(), recorded),
-        field_manager=FIELD_MANAGER,
-        kubelet=kubelet,
-        clock=clock,
-        wait=wait,
-    )
-
-
-def _wanted(view: NodeDevices, recorded: ReadCheckpoint) -> NodeMetadata | None:
+def node_metadata(view: NodeDevices, recorded: Collection[Recorded]) -> NodeMetadata | None:
+    """What the Node is to have, None while the cards have not been read. `recorded` is from the
+    kubelet's checkpoint, with the UIDs of pods."""
     if view.cards is None:
         return None
-    cards = node_cards(view, recorded())
+    cards = node_cards(view, recorded)
     return {"annotations": node_annotations(view, cards), "labels": node_labels(cards)}
 
 
 def node_cards(view: NodeDevices, recorded: Collection[Recorded]) -> tuple[NodeCard, ...]:
-    """All cards, sorted; `recorded` is from the kubelet's checkpoint, with the UIDs of pods."""
+    """All cards, sorted."""
     # Sorted, because an init container and the next container can have the same devices, and the
     # kubelet writes them in a random order.
     ordered = sorted(recorded, key=lambda each: (each.pod, each.container))

@@ -17,17 +17,18 @@ from dra_driver.agent.slices.device_layout import Devices, with_layouts_in_use
 from dra_driver.config.card_rules import CardConfig
 from dra_driver.device_plugin.allocator import InjectionMethod
 from dra_driver.device_plugin.inventory import NodeDevices
-from dra_driver.device_plugin.node_annotations import node_annotator
+from dra_driver.device_plugin.node_annotations import node_metadata
 from dra_driver.device_plugin.node_pods import NodePods
 from dra_driver.device_plugin.plugin import DevicePlugin
 from dra_driver.kube.container_runtime import KUBELET_TAKES_CDI_NAMES
+from dra_driver.kube.node_metadata import NodeMetadataWriter
 from dra_driver.kube.resources import PODS
 from dra_driver.kube.watch import Reflector
 from dra_driver.kubelet_api.device_plugin.record import known_checkpoint
 from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.sockets import Folders, socket_identity
 from dra_driver.model.card import Problem
-from dra_driver.model.names import TAINT_CHANGING
+from dra_driver.model.names import FIELD_MANAGER, TAINT_CHANGING
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.telemetry.program import Deadline
@@ -76,11 +77,14 @@ class DevicePluginFrontend:
             effects=context.effects,
         )
         folders = Folders.of(settings.kubelet_root)
-        self._annotator = node_annotator(
+        self._annotator = NodeMetadataWriter(
+            "node-annotator",
             context.api,
             settings.node_name,
-            view=self._annotated_view,
-            recorded=lambda: known_checkpoint(folders.checkpoint),
+            wanted=lambda: node_metadata(
+                self._annotated_view(), known_checkpoint(folders.checkpoint)
+            ),
+            field_manager=FIELD_MANAGER,
             kubelet=lambda: socket_identity(folders.kubelet),
         )
         self._annotates = False

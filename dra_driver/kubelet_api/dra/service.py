@@ -77,7 +77,7 @@ class DraServicer:
 
     def __post_init__(self, at_a_time: int) -> None:
         self._places = threading.BoundedSemaphore(at_a_time)
-        self._running: dict[str, list[grpc.ServicerContext]] = {}
+        self._running: list[tuple[frozenset[str], grpc.ServicerContext]] = []
         self._running_lock = threading.Lock()
 
     def NodePrepareResources(
@@ -146,15 +146,17 @@ class DraServicer:
         thread, until none is left for other cards. Calls that have not been given up run in
         parallel, because pods may share a claim.
         """
+        call = frozenset(ref.uid for ref in refs), context
         with self._running_lock:
-            for ref in refs:
-                if any(not caller.is_active() for caller in self._running.get(ref.uid, ())):
+            for uids, caller in self._running:
+                shared = [ref for ref in refs if ref.uid in uids]
+                if shared and not caller.is_active():
                     raise Refused(
-                        f"an earlier call for claim {ref}, which was given up, is still running",
+                        f"an earlier call for claim {shared[0]}, which was given up, is still "
+                        "running",
                         remedy="the kubelet retries; the agent's log says what the call waits for",
                     )
-            for ref in refs:
-                self._running.setdefault(ref.uid, []).append(context)
+            self._running.append(call)
         placed = self._places.acquire(timeout=self.patience)
         try:
             yield
@@ -162,11 +164,7 @@ class DraServicer:
             if placed:
                 self._places.release()
             with self._running_lock:
-                for ref in refs:
-                    callers = self._running[ref.uid]
-                    callers.remove(context)
-                    if not callers:
-                        del self._running[ref.uid]
+                self._running.remove(call)
 
 
 def _prepared(result: Prepared | GcuError) -> api.NodePrepareResourceResponse:

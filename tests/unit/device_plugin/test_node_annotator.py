@@ -8,14 +8,16 @@ from typing import Any, cast
 import pytest
 
 from dra_driver.device_plugin.inventory import NodeDevices
-from dra_driver.device_plugin.node_annotations import node_annotator
+from dra_driver.device_plugin.node_annotations import node_metadata
 from dra_driver.kube.api import Api, PatchType
 from dra_driver.kube.errors import Unavailable
+from dra_driver.kube.node_metadata import NodeMetadataWriter
 from dra_driver.kube.resources import NODES, Resource
 from dra_driver.kubelet_api.device_plugin.record import Recorded
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.node_cards import Hold, NodeCard, parse_cards
 from dra_driver.model.errors import JournalError
+from dra_driver.model.names import FIELD_MANAGER
 from tests.unit.device_plugin.test_node_annotations import TWO, granted, recorded, view
 
 
@@ -30,11 +32,12 @@ class World:
         self.away = False
         self.patches: list[Object] = []
         self.pauses: list[float] = []
-        self.reporter = node_annotator(
+        self.reporter = NodeMetadataWriter(
+            "node-annotator",
             cast("Api", self),
             "node-1",
-            view=self.read,
-            recorded=lambda: self.checkpoint,
+            wanted=lambda: node_metadata(self.read(), self.checkpoint),
+            field_manager=FIELD_MANAGER,
             kubelet=lambda: self.kubelet,
             clock=lambda: self.now,
             wait=self.wait,
