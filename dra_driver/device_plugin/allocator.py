@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from msgspec.structs import replace
+
 from dra_driver.device_plugin.inventory import (
     NodeDevices,
     NodeViewSource,
@@ -14,7 +16,7 @@ from dra_driver.device_plugin.inventory import (
     offered_total,
 )
 from dra_driver.kubelet_api.device_plugin.service import ContainerEdits
-from dra_driver.model.claims.owner import ContainerAllocation, grant_uid
+from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.devices.device import device_name
 from dra_driver.model.devices.plugin_device import RESOURCES, PluginDevice
 from dra_driver.model.errors import InvalidValue, Refused
@@ -42,11 +44,6 @@ ChooseInjection = Callable[[], InjectionMethod]
 RecordedDevices = Callable[[], Collection[frozenset[str]]]
 """The IDs of the devices of each container, init containers included, by the kubelet's record.
 Raises GcuError if it is unknown."""
-
-
-def _new_answer() -> str:
-    """A text that no other answer to Allocate has."""
-    return uuid.uuid4().hex
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +74,15 @@ class Allocator:
     ) -> ContainerAllocation:
         if any(device.mode is not mode for device in devices):
             raise InvalidValue(f"{_text(devices)} are not all devices of {RESOURCES[mode]}")
-        known = view.ledger.claims.get(grant_uid(devices))
+        # Its constructor refuses devices of several cards.
+        grant = ContainerAllocation(devices, 1, answer=uuid.uuid4().hex)
+        known = view.ledger.claims.get(grant.uid)
         if (
             known is not None
             and isinstance(known.owner, ContainerAllocation)
             and known.state is ClaimState.PREPARE_COMPLETED
         ):
-            return ContainerAllocation(devices, known.owner.total, _new_answer())
-        # First, because its constructor refuses devices of several cards.
-        grant = ContainerAllocation(devices, 1, _new_answer())
+            return replace(grant, total=known.owner.total)
         totals = [self._total(view, card, mode, len(devices)) for card in grant.cards]
         beyond = [device for device in devices if device.ordinal >= min(totals)]
         if beyond:
@@ -94,7 +91,7 @@ class Allocator:
                 f"{_text(beyond)} are none of them",
                 remedy="its sliceCount or profiles have changed; delete and recreate the pod",
             )
-        return ContainerAllocation(devices, min(totals), grant.answer)
+        return replace(grant, total=min(totals))
 
     def _total(self, view: NodeDevices, address: PciAddress, mode: Mode, size: int) -> int:
         """How many devices the card has in the mode; raises Refused if it is not offered."""

@@ -93,11 +93,13 @@ def _card(
         if isinstance(claim.owner, ContainerAllocation)
     ]
     failing = {mode for mode in Mode if device_name(mode, address) in view.failing}
-    # What a free card would offer; the mode in use is a field of its own.
-    offered = {
-        mode: 0 if mode in failing else offered_total(view, card, mode) or 0 for mode in Mode
+    # In other modes than that in use, which is a field of its own, what a free card would offer.
+    total = {
+        mode: granted_total(view.ledger, address, mode)
+        or (mode not in failing and offered_total(view, card, mode))
+        or 0
+        for mode in Mode
     }
-    total = {mode: granted_total(view.ledger, address, mode) or offered[mode] for mode in Mode}
     table = view.table(card) if card else None
     present = grants[0][0].mode if grants else None
     return NodeCard(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Final, Generic, TypeVar
 
 import grpc
@@ -32,8 +31,6 @@ class Broadcaster(Generic[T]):
         self._version = 0
         self.listeners = 0
         """How many streams are open."""
-        self.opened = 0
-        """How many streams were opened so far, with those that have ended."""
         self._stopped = False
 
     def wake(self) -> None:
@@ -44,20 +41,25 @@ class Broadcaster(Generic[T]):
 
     def stop(self) -> None:
         """End all streams; a later stream ends at once."""
-        with self._changed:
-            self._stopped = True
-            self._changed.notify_all()
+        self._stopped = True
+        self._notify()
 
     def lists(self, context: grpc.ServicerContext) -> Iterator[T]:
         """The lists for one stream, until it ends."""
-        with self._listening():
+        with self._changed:
+            self.listeners += 1
+        try:
             # False if the call has ended already.
-            if not context.add_callback(self._on_stream_end):
+            if not context.add_callback(self._notify):
                 return
             last_sent = None
             while (version := self._next(last_sent, context)) is not None:
                 yield self._source()
                 last_sent = version
+        finally:
+            with self._changed:
+                self.listeners -= 1
+                self._changed.notify_all()
 
     def _next(self, last_sent: int | None, context: grpc.ServicerContext) -> int | None:
         """Block until the version differs from `last_sent`. Returns the version, or None if the
@@ -69,18 +71,6 @@ class Broadcaster(Generic[T]):
             )
             return None if self._stopped or not context.is_active() else self._version
 
-    @contextmanager
-    def _listening(self) -> Iterator[None]:
-        with self._changed:
-            self.listeners += 1
-            self.opened += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self.listeners -= 1
-                self._changed.notify_all()
-
-    def _on_stream_end(self) -> None:
+    def _notify(self) -> None:
         with self._changed:
             self._changed.notify_all()

@@ -63,7 +63,7 @@ class ResourceServer:
         )
         self._known: tuple[int, int] | None = None
         self._registered_at = float("-inf")
-        self._opened_before = 0  # streams, when it was last registered
+        self._was_heard = False  # since it was registered
         self.problem: str | None = f"{self.resource} is not registered with the kubelet yet"
 
     @property
@@ -103,6 +103,7 @@ class ResourceServer:
         elif self._is_unknown_to(kubelet):
             self._register(kubelet)
         elif self.is_listened_to:
+            self._was_heard = True
             self.problem = None
 
     def _is_unknown_to(self, kubelet: tuple[int, int]) -> bool:
@@ -114,9 +115,6 @@ class ResourceServer:
         )
 
     def _register(self, kubelet: tuple[int, int]) -> None:
-        # After the loss of a stream, as when an older agent ends, the next one takes a moment.
-        opened = self._broadcaster.opened
-        is_deaf = self._known == kubelet and opened == self._opened_before
         request = api.RegisterRequest(
             version=API_VERSION,
             endpoint=self.socket.name,
@@ -134,13 +132,14 @@ class ResourceServer:
             return
         logger.info("the kubelet registered %s", self.resource)
         self.problem = None
-        if is_deaf and not self.is_listened_to:
+        # After the loss of a stream, as when an older agent ends, the next one takes a moment.
+        if self._known == kubelet and not self._was_heard:
             self._report(
                 f"the kubelet registered {self.resource} and does not ask for its devices: see its "
                 f"log for {self.socket.name}"
             )
         self._known = kubelet
-        self._opened_before = opened
+        self._was_heard = False
         self._registered_at = self.clock()
 
     def _report(self, problem: str) -> None:

@@ -75,6 +75,7 @@ class Plugin:
         self.server.check()
         assert len(self.kubelet.registered) == known + 1
         self.kubelet.until(self.is_known, "no list came")
+        self.server.check()
 
     def problem(self) -> str:
         return self.server.problem or ""
