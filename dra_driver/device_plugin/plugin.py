@@ -9,10 +9,15 @@ from pathlib import Path
 
 from dra_driver.device_plugin.allocator import Allocator, ChooseInjection
 from dra_driver.device_plugin.garbage_collector import DeviceSets, GarbageCollector
-from dra_driver.device_plugin.hints import hints, is_requested
 from dra_driver.device_plugin.inventory import NodeViewSource, inventories
 from dra_driver.device_plugin.node_pods import NodePods
-from dra_driver.device_plugin.preference import Hints, prefer_share, prefer_whole
+from dra_driver.device_plugin.preference import (
+    Hints,
+    find_hints,
+    is_requested,
+    prefer_share,
+    prefer_whole,
+)
 from dra_driver.kubelet_api.device_plugin.record import KubeletRecord, Recorded, known_checkpoint
 from dra_driver.kubelet_api.device_plugin.service import ContainerEdits, DeviceHandler, ListedDevice
 from dra_driver.kubelet_api.device_plugin.serving import ResourceServers
@@ -169,7 +174,7 @@ class DevicePlugin(ResourceServers):
             logger.info(
                 "no pod of this node is known that requests %d devices of %s", size, RESOURCES[mode]
             )
-        return hints(self._pods.waiting(), recorded, mode, size)
+        return find_hints(self._pods.waiting(), recorded, mode, size)
 
     def _still_in_use(self, devices: DeviceSets) -> DeviceSets:
         found = [each for each in self._record.read() if each.devices in devices]

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
-from typing import Final
+from typing import Any, Final
 
 from pydantic import Field
 
@@ -28,12 +28,12 @@ from dra_driver.kube.resources import (
 )
 from dra_driver.kube.scheduling_gate import gate_lifted, has_gate
 from dra_driver.kube.server_wait import ServerWait
-from dra_driver.model.devices.node_cards import NodeCard
+from dra_driver.model.claims.claim import ClaimRef, reserved_for, results
+from dra_driver.model.devices.node_cards import NodeCard, parse_cards
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import Refused
-from dra_driver.model.names import DRIVER
+from dra_driver.model.names import ANNOTATION_CARDS, DRIVER
 from dra_driver.telemetry.program import run_program
-from dra_driver.uninstall.holders import card_line, cards_in_use, claims_with_gcus
 from dra_driver.version import VERSION
 
 _DESCRIPTION: Final = "Fails while ResourceClaims or containers have GCUs of this driver."
@@ -147,3 +147,46 @@ def lift_gates(api: Api, wait: Callable[[float], object]) -> int:
                 )
                 lifted += 1
     return lifted
+
+
+def claims_with_gcus(claims: Iterable[Mapping[str, Any]]) -> list[str]:
+    """A line for each ResourceClaim (resource.k8s.io/v1) with devices of this driver, by namespace
+    and name.
+
+    A prepared claim is an allocated one, except for a moment after its pod was deleted by force.
+    """
+    return [_claim_line(claim) for claim in sorted(filter(results, claims), key=ClaimRef.of)]
+
+
+def _claim_line(claim: Mapping[str, Any]) -> str:
+    ref, given = ClaimRef.of(claim), results(claim)
+    devices = f"{len(given)} device{'s' if len(given) > 1 else ''}"
+    nodes = ", ".join(sorted({result.pool.removeprefix(f"{DRIVER}/") for result in given}))
+    consumers = ", ".join(
+        f"{entry['resource'].removesuffix('s')} {ref.namespace}/{entry['name']}"
+        for entry in reserved_for(claim)
+    )
+    return f"claim {ref}: {devices} of {nodes}, used by {consumers or 'no pod yet'}"
+
+
+def cards_in_use(nodes: Iterable[Mapping[str, Any]]) -> list[tuple[str, NodeCard]]:
+    """By the node's name and the card, from Nodes (core/v1). Raises InvalidValue where an agent's
+    annotation cannot be read."""
+    texts = {
+        node["metadata"]["name"]: (node["metadata"].get("annotations") or {}).get(ANNOTATION_CARDS)
+        for node in nodes
+    }
+    return [
+        (name, card)
+        for name, text in sorted(texts.items())
+        for card in (parse_cards(text) if text else ())
+        if card.mode is not None
+    ]
+
+
+def card_line(node: str, card: NodeCard, names: Mapping[str, str]) -> str:
+    """`names` are those of pods by UID. A hold has no UID until the kubelet has recorded the
+    container; the card has no hold if the agent has not released it yet."""
+    users = {names.get(hold.pod, "a pod that has just started or ended") for hold in card.held}
+    used = ", ".join(sorted(users)) or "no pod any more"
+    return f"node {node}: card {card.address}, {card.mode}, used by {used}"

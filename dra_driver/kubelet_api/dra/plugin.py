@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 
+import grpc
+
 from dra_driver.kubelet_api.broadcaster import STREAMS, Broadcaster
 from dra_driver.kubelet_api.dra import health_service, registration, service
 from dra_driver.kubelet_api.dra.health_service import HealthSource
-from dra_driver.kubelet_api.dra.self_check import SelfCheck
 from dra_driver.kubelet_api.dra.service import CallObserver, ClaimHandler
+from dra_driver.kubelet_api.generated import dra_v1_pb2, pluginregistration_v1_pb2
+from dra_driver.kubelet_api.rpc import connected, reason
 from dra_driver.kubelet_api.server import UnixServer
 from dra_driver.kubelet_api.siblings import Siblings
 from dra_driver.kubelet_api.sockets import Sockets
@@ -18,6 +21,48 @@ from dra_driver.telemetry.program import Deadline
 from dra_driver.util.background import Background
 
 logger = logging.getLogger(__name__)
+
+
+class SelfCheck(Background):
+    """Calls the agent through its own sockets, as the kubelet does, every `interval` seconds in its
+    own thread, so that the liveness probe only reads `problem`.
+
+    An answer may take `patience` seconds: the agent must not be killed because slow hardware
+    occupies all threads. If the socket is missing, the call fails at once.
+    """
+
+    def __init__(
+        self, sockets: Sockets, *, interval: float = 10.0, patience: float = 120.0
+    ) -> None:
+        super().__init__("self-check")
+        self._sockets = sockets
+        self._interval = interval
+        self._patience = patience
+        self.problem: str | None = None
+
+    def check(self) -> None:
+        """Make both calls, and put their error into `problem`, or None."""
+        path = self._sockets.registration
+        try:
+            with connected(path, registration.SERVICE) as agent:
+                request = pluginregistration_v1_pb2.InfoRequest()
+                endpoint = agent.GetInfo(request, timeout=self._patience).endpoint
+            if endpoint != str(self._sockets.service):
+                self.problem = (
+                    f"another program answers on {path}, and sends the kubelet to {endpoint}"
+                )
+                return
+            path = self._sockets.service
+            with connected(path, service.SERVICE) as agent:
+                nothing = dra_v1_pb2.NodePrepareResourcesRequest()
+                agent.NodePrepareResources(nothing, timeout=self._patience)
+            self.problem = None
+        except grpc.RpcError as error:
+            self.problem = f"the agent does not answer on {path}: {reason(error)}"
+
+    def run(self) -> None:
+        while not self._wait(self._interval):
+            self.check()
 
 
 class KubeletPlugin(Background):

@@ -10,7 +10,7 @@ from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS
 from dra_driver.model.pci import PciAddress
-from dra_driver.uninstall.holders import card_line, cards_in_use
+from dra_driver.uninstall.check import card_line, cards_in_use
 
 SHARED = NodeCard(
     PciAddress(0, 1, 0, 0),

@@ -8,7 +8,7 @@ import pytest
 
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import DRIVER
-from dra_driver.uninstall.holders import claims_with_gcus
+from dra_driver.uninstall.check import claims_with_gcus
 
 
 def claim(name: str, *pools: str, driver: str = DRIVER, pods: tuple[str, ...] = ()) -> Object:

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from dra_driver.kubelet_api.broadcaster import STREAMS
-from dra_driver.kubelet_api.dra.plugin import KubeletPlugin
-from dra_driver.kubelet_api.dra.self_check import SelfCheck
+from dra_driver.kubelet_api.dra.plugin import KubeletPlugin, SelfCheck
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.claims.claim import ClaimRef
 from tests.unit.kubelet_api import fake_kubelet
