@@ -34,7 +34,7 @@ def prepare(
     servicer: DraServicer, refs: Sequence[ClaimRef], caller: Caller | None = None
 ) -> dict[str, str]:
     """The error of each claim by UID, empty for success."""
-    request = api.NodePrepareResourcesRequest(claims=_claims(refs))
+    request = api.NodePrepareResourcesRequest(claims=claims_of(refs))
     answer = servicer.NodePrepareResources(request, (caller or Caller()).context)
     return {uid: claim.error for uid, claim in answer.claims.items()}
 
@@ -43,12 +43,12 @@ def unprepare(
     servicer: DraServicer, refs: Sequence[ClaimRef], caller: Caller | None = None
 ) -> dict[str, str]:
     """The error of each claim by UID, empty for success."""
-    request = api.NodeUnprepareResourcesRequest(claims=_claims(refs))
+    request = api.NodeUnprepareResourcesRequest(claims=claims_of(refs))
     answer = servicer.NodeUnprepareResources(request, (caller or Caller()).context)
     return {uid: claim.error for uid, claim in answer.claims.items()}
 
 
-def _claims(refs: Sequence[ClaimRef]) -> list[api.Claim]:
+def claims_of(refs: Sequence[ClaimRef]) -> list[api.Claim]:
     return [api.Claim(namespace=ref.namespace, name=ref.name, uid=ref.uid) for ref in refs]
 
 

@@ -94,11 +94,6 @@ def test_the_handler_learns_that_a_call_is_given_up() -> None:
     assert prepare(service(Asking()), [ONE], caller) == {ONE.uid: ""}
 
 
-def test_what_was_not_asked_for_is_not_answered() -> None:
-    lavish = service(Handler(unprepared=dict.fromkeys(DONE)))
-    assert unprepare(lavish, [TWO]) == {TWO.uid: ""}
-
-
 def test_so_many_work_at_a_time_and_the_next_when_one_has_ended() -> None:
     working: list[str] = []
     most: list[int] = []
