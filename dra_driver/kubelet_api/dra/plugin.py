@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
 
 import grpc
 
@@ -11,6 +10,7 @@ from dra_driver.kubelet_api.broadcaster import STREAMS, Broadcaster
 from dra_driver.kubelet_api.dra import health_service, registration, service
 from dra_driver.kubelet_api.dra.health_service import HealthSource
 from dra_driver.kubelet_api.dra.service import CallObserver, ClaimHandler
+from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.generated import dra_v1_pb2, pluginregistration_v1_pb2
 from dra_driver.kubelet_api.rpc import connected, reason
 from dra_driver.kubelet_api.server import UnixServer
@@ -116,9 +116,15 @@ class KubeletPlugin(Background):
         The service starts first, because the kubelet may call it as soon as it is registered. Its
         folder is made here; the kubelet's `plugins_registry` must exist.
         """
-        with suppress(OSError):  # then it is missing, which the service says
+        folder = self._sockets.service.parent
+        try:
             # Without its parents: below a wrong root directory they would hide the mistake.
-            self._sockets.service.parent.mkdir(mode=0o750, exist_ok=True)
+            folder.mkdir(mode=0o750, exist_ok=True)
+        except OSError as error:
+            raise SocketError(
+                f"the folder {folder} cannot be made: {error.strerror}",
+                remedy="set the chart's kubeletRootDir to the kubelet's --root-dir",
+            ) from error
         self._service.start()
         self._siblings.run_once()  # to notice the end of an agent that is here now
         self._registrar.start()
