@@ -37,8 +37,8 @@ from dra_driver.device_plugin.card_count import CardCount
 from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.kube.api import Api
 from dra_driver.kube.events import EventRecorder
-from dra_driver.kubelet_api.device_plugin.folders import Folders, socket_identity
 from dra_driver.kubelet_api.pod_resources import ContainerList, PodResources
+from dra_driver.kubelet_api.sockets import Folders, socket_identity
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import DRIVER
 from dra_driver.node.cdi.directory import CdiDirectory, MetadataDirectory

@@ -16,7 +16,7 @@ from dra_driver.agent import card_metrics
 from dra_driver.agent import metric_specs as specs
 from dra_driver.agent.slices.device_layout import Devices, by_name
 from dra_driver.agent.sources import ContainersSource, DevicesSource, LedgerSource
-from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, DeviceHandler
+from dra_driver.kubelet_api.device_plugin.service import ContainerEdits, DeviceHandler
 from dra_driver.model.card import Card
 from dra_driver.model.claims.claim import Object, allocated_at
 from dra_driver.model.claims.owner import ContainerAllocation
@@ -62,7 +62,7 @@ class AgentMetrics:
         self._publications.labels(outcome).inc()
 
     def on_begin(self, operation: str) -> None:
-        """`dra_driver.kubelet_api.dra.claim_service.CallObserver`."""
+        """`dra_driver.kubelet_api.dra.service.CallObserver`."""
         self._inflight.labels(operation).inc()
 
     def on_end(self, operation: str, seconds: float, errors: Sequence[GcuError]) -> None:

@@ -7,14 +7,16 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from msgspec.structs import replace
+
 from dra_driver.device_plugin.inventory import (
     NodeDevices,
     NodeViewSource,
     granted_total,
     offered_total,
 )
-from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits
-from dra_driver.model.claims.owner import ContainerAllocation, grant_uid
+from dra_driver.kubelet_api.device_plugin.service import ContainerEdits
+from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.devices.device import device_name
 from dra_driver.model.devices.plugin_device import RESOURCES, PluginDevice
 from dra_driver.model.errors import InvalidValue, Refused
@@ -22,7 +24,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import CAPACITY_SIZE, CAPACITY_SLICES, TAINT_UNHEALTHY
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.spec import device_id, environment
-from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
+from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
 from dra_driver.node.checkpoint.records import PreparedDevice, PreparedDevices
 from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.node.ports import Hardware
@@ -42,11 +44,6 @@ ChooseInjection = Callable[[], InjectionMethod]
 RecordedDevices = Callable[[], Collection[frozenset[str]]]
 """The IDs of the devices of each container, init containers included, by the kubelet's record.
 Raises GcuError if it is unknown."""
-
-
-def _new_answer() -> str:
-    """A text that no other answer to Allocate has."""
-    return uuid.uuid4().hex
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +74,15 @@ class Allocator:
     ) -> ContainerAllocation:
         if any(device.mode is not mode for device in devices):
             raise InvalidValue(f"{_text(devices)} are not all devices of {RESOURCES[mode]}")
-        known = view.ledger.claims.get(grant_uid(devices))
+        # Its constructor refuses devices of several cards.
+        grant = ContainerAllocation(devices, 1, answer=uuid.uuid4().hex)
+        known = view.ledger.claims.get(grant.uid)
         if (
             known is not None
             and isinstance(known.owner, ContainerAllocation)
             and known.state is ClaimState.PREPARE_COMPLETED
         ):
-            return ContainerAllocation(devices, known.owner.total, _new_answer())
-        # First, because its constructor refuses devices of several cards.
-        grant = ContainerAllocation(devices, 1, _new_answer())
+            return replace(grant, total=known.owner.total)
         totals = [self._total(view, card, mode, len(devices)) for card in grant.cards]
         beyond = [device for device in devices if device.ordinal >= min(totals)]
         if beyond:
@@ -94,7 +91,7 @@ class Allocator:
                 f"{_text(beyond)} are none of them",
                 remedy="its sliceCount or profiles have changed; delete and recreate the pod",
             )
-        return ContainerAllocation(devices, min(totals), grant.answer)
+        return replace(grant, total=min(totals))
 
     def _total(self, view: NodeDevices, address: PciAddress, mode: Mode, size: int) -> int:
         """How many devices the card has in the mode; raises Refused if it is not offered."""
@@ -122,7 +119,12 @@ class Allocator:
     def _release_predecessors(self, ledger: Ledger, grant: ContainerAllocation) -> None:
         """Destroy the instances of ended containers, if the kubelet gives some of their devices to
         this container. Raises Refused if an init container of the same pod has such an instance."""
-        for held, former in _predecessors(ledger, grant):
+        for held, _ in ledger.holders_of(grant.cards[0]):
+            former = held.owner
+            if not isinstance(former, ContainerAllocation) or former.uid == grant.uid:
+                continue
+            if not set(former.devices) & set(grant.devices):
+                continue
             if frozenset(map(str, former.devices)) in self.recorded():
                 raise Refused(
                     f"a container requests {RESOURCES[Mode.DRS]} of another size than an init "
@@ -158,19 +160,6 @@ def planned_devices(grant: ContainerAllocation, pool: str) -> PreparedDevices:
         )
         for card in grant.cards
     )
-
-
-def _predecessors(
-    ledger: Ledger, grant: ContainerAllocation
-) -> list[tuple[PreparedClaim, ContainerAllocation]]:
-    """Other allocations that have some of these devices."""
-    return [
-        (held, held.owner)
-        for held, _ in ledger.holders_of(grant.cards[0])
-        if isinstance(held.owner, ContainerAllocation)
-        and held.owner.uid != grant.uid
-        and set(held.owner.devices) & set(grant.devices)
-    ]
 
 
 def _text(devices: Sequence[PluginDevice]) -> str:

@@ -12,17 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any
 
-from dra_driver.kubelet_api.device_plugin.folders import Folders
-from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, ListedDevice
-from dra_driver.kubelet_api.device_plugin.serving import ResourceServers, Served
+from dra_driver.kubelet_api.device_plugin.service import ContainerEdits, ListedDevice
+from dra_driver.kubelet_api.device_plugin.serving import ResourceServers
 from dra_driver.model.effects import NO_FAULTS, Effects
 from dra_driver.model.names import RESOURCE_COUNT
 from dra_driver.model.pci import PciAddress
-
-_KIND: Final = "count"
-
 
 CardAddresses = Callable[[], Collection[PciAddress] | None]
 """The addresses of all cards; None until they were read."""
@@ -37,22 +33,17 @@ class CountHandler:
     def devices(self) -> Sequence[ListedDevice]:
         return [ListedDevice(str(address)) for address in sorted(self._cards() or ())]
 
-    def prefer(
-        self,
-        available: Sequence[str],  # noqa: ARG002 (the port's signature)
-        included: Sequence[str],  # noqa: ARG002 (the port's signature)
-        size: int,  # noqa: ARG002 (the port's signature)
-    ) -> Sequence[str]:
+    def prefer(self, *_: Any, **__: Any) -> Sequence[str]:
         """No preference: all devices are alike."""
         return ()
 
-    def allocate(self, ids: Sequence[str]) -> ContainerEdits:  # noqa: ARG002 (the port's signature)
+    def allocate(self, *_: Any, **__: Any) -> ContainerEdits:
         return ContainerEdits()
 
 
-class CardCount:
-    """Serves the resource. Constructing it has no effect; `serve` does nothing when it is called
-    again."""
+class CardCount(ResourceServers):
+    """Serves the resource. While the agent is away the kubelet keeps the capacity for five minutes,
+    and allocates none of it (``endpointStopGracePeriod``)."""
 
     def __init__(
         self,
@@ -62,36 +53,21 @@ class CardCount:
         pod_uid: str = "",
         effects: Effects = NO_FAULTS,
     ) -> None:
-        self._cards = cards
-        self._servers = ResourceServers(
-            [Served(_KIND, RESOURCE_COUNT, CountHandler(cards))],
-            folders=Folders.of(kubelet_root),
+        super().__init__(
+            {RESOURCE_COUNT: CountHandler(cards)},
+            kubelet_root=kubelet_root,
             pod_uid=pod_uid,
             register_after=None,
             effects=effects,
         )
-        self.serves = False
+        self._cards = cards
 
     def serve(self) -> None:
-        """Serve, and register once the cards were read; raises SocketError."""
-        if not self.serves:
-            self._servers.start()
-            self.serves = True
-            self.wake()
-
-    def withdraw(self, grace: float) -> None:
-        """Let running calls end within `grace` seconds. The kubelet keeps the capacity for five
-        minutes, and allocates none of it (``endpointStopGracePeriod``)."""
-        if self.serves:
-            self._servers.stop(grace)
+        super().serve()
+        self.wake()
 
     def wake(self) -> None:
-        """The cards may have changed."""
-        if self.serves:
-            self._servers.notify()
-            if self._cards() is not None:
-                self._servers.announce()
-
-    def is_alive(self) -> bool:
-        """Whether the thread is alive, or was not started."""
-        return not self.serves or self._servers.is_alive()
+        """The cards may have changed. The resource is registered once they were read."""
+        self.notify()
+        if self._cards() is not None:
+            self.announce()

@@ -42,7 +42,7 @@ class GarbageCollector(Background):
 
     def __post_init__(self) -> None:
         super().__init__("device-gc")
-        self._missed: Mapping[str, PreparedClaim] = {}
+        self._missed: Mapping[frozenset[str], PreparedClaim] = {}
         self.problem: str | None = None
 
     def run_once(self) -> None:
@@ -55,15 +55,15 @@ class GarbageCollector(Background):
         try:
             # Before the record is read: a later allocation is not in it.
             allocated = _allocated(self.view().ledger)
-            in_use = self.still_in_use({*map(_devices, allocated.values())}) if allocated else ()
+            in_use = self.still_in_use(allocated) if allocated else ()
         except GcuError as error:
             if self.problem != str(error):
                 logger.warning("which containers have ended is unknown: %s", error)
             self.problem = str(error)
             return
         self.problem = None
-        missed = {uid: held for uid, held in allocated.items() if _devices(held) not in in_use}
-        ended = [held for uid, held in missed.items() if self._missed.get(uid) == held]
+        missed = {devices: held for devices, held in allocated.items() if devices not in in_use}
+        ended = [held for devices, held in missed.items() if self._missed.get(devices) == held]
         self._missed = missed
         self._release(ended)
 
@@ -89,15 +89,11 @@ class GarbageCollector(Background):
                 self.run_once()
 
 
-def _allocated(ledger: Ledger) -> dict[str, PreparedClaim]:
+def _allocated(ledger: Ledger) -> dict[frozenset[str], PreparedClaim]:
+    """By the IDs of the devices."""
     return {
-        uid: held
-        for uid, held in ledger.claims.items()
+        frozenset(map(str, held.owner.devices)): held
+        for held in ledger.claims.values()
         if isinstance(held.owner, ContainerAllocation)
         and held.state is ClaimState.PREPARE_COMPLETED
     }
-
-
-def _devices(held: PreparedClaim) -> frozenset[str]:
-    devices = held.owner.devices if isinstance(held.owner, ContainerAllocation) else ()
-    return frozenset(map(str, devices))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from dra_driver.config.card_rules import CardConfig
-from dra_driver.kubelet_api.device_plugin.handler import ListedDevice
+from dra_driver.kubelet_api.device_plugin.service import ListedDevice
 from dra_driver.model.card import Card
 from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.devices.device import device_name
@@ -17,9 +16,6 @@ from dra_driver.model.names import TAINT_UNHEALTHY
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import ProfileTableOf
 from dra_driver.node.checkpoint.ledger import Ledger
-
-_WHOLE_TOTAL: Final = 1
-
 
 CardConfigs = Callable[[PciAddress], CardConfig]
 """The configuration of a card."""
@@ -105,13 +101,16 @@ def granted_total(ledger: Ledger, card: PciAddress, mode: Mode) -> int | None:
     return max((grant.total for grant in _grants(ledger, card) if grant.mode is mode), default=None)
 
 
-def offered_total(view: NodeDevices, card: Card, mode: Mode) -> int | None:
-    """How many devices of the mode a free card has; None if it is not offered in that mode."""
+def offered_total(view: NodeDevices, card: Card | None, mode: Mode) -> int | None:
+    """How many devices of the mode a free card has; None if it is not offered in that mode, or not
+    present."""
+    if card is None or not view.active:
+        return None
     offer = view.offer(card.address)
     if mode not in offer.modes:
         return None
     if mode is Mode.WHOLE:
-        return _WHOLE_TOTAL
+        return 1
     if mode is Mode.SHARED:
         return offer.slice_count
     table = view.table(card)
@@ -125,31 +124,25 @@ def _of_card(view: NodeDevices, address: PciAddress, mode: Mode) -> CardInventor
     if len(grants) < len(holders) or any(grant.mode is not mode for grant in grants):
         return None
     card = (view.cards or {}).get(address)
-    offered = offered_total(view, card, mode) if card is not None and view.active else None
+    offered = offered_total(view, card, mode)
     total = granted_total(view.ledger, address, mode) or offered
     if total is None:
         return None
     devices = {device for grant in grants for device in grant.devices}
-    unhealthy = _is_unhealthy(view, address)
+    problems = card.problems if card is not None else ()
+    is_lost = card is None and view.cards is not None
+    unhealthy = is_lost or any(problem.taint == TAINT_UNHEALTHY for problem in problems)
+    failing = card is not None and device_name(mode, address) in view.failing
     return CardInventory(
         card=address,
         mode=mode,
         total=total,
         held=frozenset(device.ordinal for device in devices if device.card == address),
         offered=offered is not None,
-        blocked=not unhealthy
-        and card is not None
-        and (bool(card.problems) or device_name(mode, address) in view.failing),
+        blocked=not unhealthy and (bool(problems) or failing),
         unhealthy=unhealthy,
         numa_node=card.numa_node if card is not None else None,
     )
-
-
-def _is_unhealthy(view: NodeDevices, address: PciAddress) -> bool:
-    if view.cards is None:
-        return False
-    card = view.cards.get(address)
-    return card is None or any(problem.taint == TAINT_UNHEALTHY for problem in card.problems)
 
 
 def _grants(ledger: Ledger, card: PciAddress) -> list[ContainerAllocation]:

@@ -9,8 +9,14 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
-from dra_driver.device_plugin.inventory import NodeDevices, granted_total, offered_total
+from dra_driver.device_plugin.inventory import (
+    NodeDevices,
+    granted_total,
+    offered_total,
+)
+from dra_driver.kube.node_metadata import NodeMetadata
 from dra_driver.kubelet_api.device_plugin.record import Recorded
+from dra_driver.model.card import Card
 from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.devices.device import device_name
 from dra_driver.model.devices.node_cards import (
@@ -34,8 +40,17 @@ DRS_CAPACITY: Final = "enflame.com/gcu-drs-capacity"
 GCUSHARE: Final = "enflame.com/gcushare"
 
 
+def node_metadata(view: NodeDevices, recorded: Collection[Recorded]) -> NodeMetadata | None:
+    """What the Node is to have, None while the cards have not been read. `recorded` is from the
+    kubelet's checkpoint, with the UIDs of pods."""
+    if view.cards is None:
+        return None
+    cards = node_cards(view, recorded)
+    return {"annotations": node_annotations(view, cards), "labels": node_labels(cards)}
+
+
 def node_cards(view: NodeDevices, recorded: Collection[Recorded]) -> tuple[NodeCard, ...]:
-    """All cards, sorted; `recorded` is from the kubelet's checkpoint, with the UIDs of pods."""
+    """All cards, sorted."""
     # Sorted, because an init container and the next container can have the same devices, and the
     # kubelet writes them in a random order.
     ordered = sorted(recorded, key=lambda each: (each.pod, each.container))
@@ -78,15 +93,13 @@ def _card(
         if isinstance(claim.owner, ContainerAllocation)
     ]
     failing = {mode for mode in Mode if device_name(mode, address) in view.failing}
-    # What a free card would offer; the mode in use is a field of its own.
-    offered = {
-        mode: offered_total(view, card, mode) or 0
-        if card and view.active and mode not in failing
-        else 0
+    # In other modes than that in use, which is a field of its own, what a free card would offer.
+    total = {
+        mode: granted_total(view.ledger, address, mode)
+        or (mode not in failing and offered_total(view, card, mode))
+        or 0
         for mode in Mode
     }
-    held = {mode: granted_total(view.ledger, address, mode) for mode in Mode}
-    total = {mode: held[mode] or offered[mode] for mode in Mode}
     table = view.table(card) if card else None
     present = grants[0][0].mode if grants else None
     return NodeCard(
@@ -99,9 +112,7 @@ def _card(
         total=total[Mode.DRS] if table else 0,
         mode=present,
         held=tuple(_holds(grants, address, owners, table)),
-        problem=_problem(
-            view, address, claimed=len(grants) < len(holders), failing=present in failing
-        ),
+        problem=_problem(card, claimed=len(grants) < len(holders), failing=present in failing),
         bridges=format_bridges(card.pcie_bridges) if card else "",
         root=card.pcie_root or "" if card else "",
         numa=card.numa_node if card else None,
@@ -135,10 +146,9 @@ def _instance(instance: Instance | None, table: ProfileTable | None) -> HeldInst
     return HeldInstance(instance.profile, ids[instance.profile], instance.id, instance.uuid or "")
 
 
-def _problem(view: NodeDevices, address: PciAddress, *, claimed: bool, failing: bool) -> str:
+def _problem(card: Card | None, *, claimed: bool, failing: bool) -> str:
     if claimed:
         return "claimed"  # DRA serves it until its claims end
-    card = (view.cards or {}).get(address)
     if card is None:
         return "lost"
     known = (each.value or each.taint.rpartition("/")[2] for each in card.problems)

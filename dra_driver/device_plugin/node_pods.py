@@ -24,6 +24,10 @@ ReadPods = Callable[[], Collection[Object]]
 """Lists the node's pods on the API server; raises KubeError."""
 
 
+PodsLag = Callable[[], float]
+"""By how many seconds the watch of pods may lag behind the kubelet's."""
+
+
 PodsCondition = Callable[[Collection[Object]], bool]
 """Whether these pods are as awaited; must not block."""
 
@@ -32,8 +36,9 @@ class NodePods:
     """The handler of a watch of the node's pods. Thread-safe. Before the first list no pod is
     pending and none has ended."""
 
-    def __init__(self, read: ReadPods = lambda: ()) -> None:
+    def __init__(self, read: ReadPods = lambda: (), lag: PodsLag = lambda: 0.0) -> None:
         self._read = read
+        self._lag = lag
         self._lock = threading.Condition()
         self._pods: dict[str, Object] | None = None
 
@@ -52,21 +57,22 @@ class NodePods:
             self._pods = pods
             self._lock.notify_all()
 
-    def wait_for(self, condition: PodsCondition, within: float) -> bool:
-        """Wait until `condition` is true of the pods that have not ended, or for `within` seconds;
-        returns whether it is true."""
+    def wait_for(self, condition: PodsCondition) -> bool:
+        """Wait until `condition` is true of the pods that have not ended, or for as long as the
+        watch may lag; returns whether it is true."""
         with self._lock:
-            return self._lock.wait_for(lambda: condition(self._present()), within)
+            return self._lock.wait_for(
+                lambda: condition([pod for pod in self._known() if not _is_over(pod)]), self._lag()
+            )
 
-    def _present(self) -> list[Object]:
-        return [pod for pod in (self._pods or {}).values() if not _is_over(pod)]
+    def _known(self) -> Collection[Object]:
+        return (self._pods or {}).values()
 
     def waiting(self) -> list[Object]:
         """The pending pods, in the order in which they came to the node, as for the kubelet. Pods
         of the first list are sorted by age, the oldest first."""
         with self._lock:
-            pods = self._pods or {}
-        return [pod for pod in pods.values() if _phase(pod) == "Pending"]
+            return [pod for pod in self._known() if _phase(pod) == "Pending"]
 
     def without_ended(self, recorded: Collection[Recorded]) -> Collection[Recorded]:
         """The kubelet's record without pods that have ended.

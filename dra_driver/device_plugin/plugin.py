@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 
 from dra_driver.device_plugin.allocator import Allocator, ChooseInjection
 from dra_driver.device_plugin.garbage_collector import DeviceSets, GarbageCollector
-from dra_driver.device_plugin.handler import ModeHandler
-from dra_driver.device_plugin.hints import hints, is_requested
-from dra_driver.device_plugin.inventory import NodeViewSource
+from dra_driver.device_plugin.inventory import NodeViewSource, inventories
 from dra_driver.device_plugin.node_pods import NodePods
-from dra_driver.device_plugin.preference import Hints
-from dra_driver.kubelet_api.device_plugin.folders import Folders
-from dra_driver.kubelet_api.device_plugin.handler import DeviceHandler
-from dra_driver.kubelet_api.device_plugin.record import KubeletRecord, Recorded, read_checkpoint
-from dra_driver.kubelet_api.device_plugin.serving import ResourceServers, Served
-from dra_driver.kubelet_api.errors import KubeletError
+from dra_driver.device_plugin.preference import (
+    Hints,
+    find_hints,
+    is_requested,
+    prefer_share,
+    prefer_whole,
+)
+from dra_driver.kubelet_api.device_plugin.record import KubeletRecord, Recorded, known_checkpoint
+from dra_driver.kubelet_api.device_plugin.service import ContainerEdits, DeviceHandler, ListedDevice
+from dra_driver.kubelet_api.device_plugin.serving import ResourceServers
+from dra_driver.kubelet_api.sockets import Folders
 from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.effects import NO_FAULTS, Effects
+from dra_driver.model.errors import JournalError
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import pool_name
 from dra_driver.node.claims.manager import PreparedClaimManager
@@ -33,13 +38,57 @@ Measure = Callable[[str, DeviceHandler], DeviceHandler]
 """The handler of a resource, with its calls measured."""
 
 
-PodsLag = Callable[[], float]
-"""By how many seconds the watch of pods may lag behind the kubelet's."""
+FindHints = Callable[[Mode, int], Hints]
+"""The hints for `size` devices of `mode`. Does not raise, and may wait for seconds."""
 
 
-class DevicePlugin:
-    """Serves the cards of `view` until `stop`. Constructing it has no effect. `on_change` is called
-    when devices were given to a container, or released."""
+@dataclass(slots=True, eq=False)
+class ModeHandler:
+    """The `DeviceHandler` of the resource for `mode`. `on_change` is called after each Allocate,
+    before its answer."""
+
+    mode: Mode
+    _: KW_ONLY
+    view: NodeViewSource
+    allocator: Allocator
+    on_change: OnChange
+    hints: FindHints
+    _last: Sequence[ListedDevice] = field(init=False, default=())
+
+    def devices(self) -> Sequence[ListedDevice]:
+        """The devices as they are now, or as they last were if the journal cannot be read."""
+        try:
+            view = self.view()
+        except JournalError as error:
+            logger.warning("the kubelet gets the former list of devices: %s", error)
+            return self._last
+        self._last = [device for each in inventories(view, self.mode) for device in each.listed()]
+        return self._last
+
+    def prefer(self, available: Sequence[str], included: Sequence[str], size: int) -> Sequence[str]:
+        """Binpack. Empty if the journal cannot be read: then the kubelet takes any devices."""
+        hints = self.hints(self.mode, size)  # first, as it may wait
+        try:
+            view = self.view()
+        except JournalError as error:
+            logger.warning("no devices are preferred: %s", error)
+            return ()
+        found = inventories(view, self.mode)
+        if self.mode is Mode.WHOLE:
+            return prefer_whole(view.cards or {}, found, available, included, size, hints=hints)
+        return prefer_share(found, available, included, size, hints=hints)
+
+    def allocate(self, ids: Sequence[str]) -> ContainerEdits:
+        try:
+            return self.allocator.allocate(self.mode, ids)
+        finally:
+            # Also after a failure: a started prepare that could not be undone may hold the card.
+            self.on_change()
+
+
+class DevicePlugin(ResourceServers):
+    """Serves the cards of `view`. `on_change` is called when devices were given to a container, or
+    released."""
 
     def __init__(
         self,
@@ -55,20 +104,15 @@ class DevicePlugin:
         release_interval: float = 10.0,
         register_after: float = 0.0,
         pods: NodePods | None = None,
-        pods_lag: PodsLag = lambda: 0.0,
         measure: Measure = lambda _resource, handler: handler,
         effects: Effects = NO_FAULTS,
     ) -> None:
-        """`pod_uid` is that of the agent's pod: two agents can serve side by side. The plugin
-        registers after `announce`, or after `register_after` seconds. `pods` are the node's."""
+        """`pods` are the node's. The others as of `ResourceServers`."""
         folders = Folders.of(kubelet_root)
         self._on_use = on_change
         self._pods = pods or NodePods()
-        self._pods_lag = pods_lag
         self._checkpoint = folders.checkpoint
-        self._record = KubeletRecord(
-            folders.pod_resources, folders.checkpoint, send_list=self.notify
-        )
+        self._record = KubeletRecord(folders, send_list=self.notify)
         allocator = Allocator(
             view=view,
             claim_manager=claim_manager,
@@ -77,25 +121,22 @@ class DevicePlugin:
             pool=pool_name(node_name),
             injection_method=injection_method,
         )
-        self._servers = ResourceServers(
-            [
-                Served(
-                    mode.value,
-                    RESOURCES[mode],
-                    measure(
-                        RESOURCES[mode],
-                        ModeHandler(
-                            mode,
-                            view=view,
-                            allocator=allocator,
-                            on_change=self._on_change,
-                            hints=self._hints,
-                        ),
-                    ),
-                )
-                for mode in Mode
-            ],
-            folders=folders,
+        handlers = {
+            RESOURCES[mode]: measure(
+                RESOURCES[mode],
+                ModeHandler(
+                    mode,
+                    view=view,
+                    allocator=allocator,
+                    on_change=self._on_change,
+                    hints=self._hints,
+                ),
+            )
+            for mode in Mode
+        }
+        super().__init__(
+            handlers,
+            kubelet_root=kubelet_root,
             pod_uid=pod_uid,
             register_after=register_after,
             effects=effects,
@@ -108,49 +149,32 @@ class DevicePlugin:
             interval=release_interval,
         )
 
-    def start(self) -> None:
-        """Serve; raises SocketError if a socket cannot be made, and then serves nothing."""
-        self._servers.start()
-        self._garbage_collector.start()
+    def serve(self) -> None:
+        if not self.serves:
+            super().serve()
+            self._garbage_collector.start()
 
-    def announce(self) -> None:
-        """Register with the kubelet now: all devices can be listed. The kubelet takes the first
-        list as complete."""
-        self._servers.announce()
-
-    def stop(self, grace: float) -> None:
-        """Withdraw, and let running calls end within `grace` seconds for each resource. Containers
-        and their devices stay."""
+    def withdraw(self, grace: float) -> None:
+        """Containers and their devices stay."""
         self._garbage_collector.stop(grace)
-        self._servers.stop(grace)
+        super().withdraw(grace)
 
     def is_alive(self) -> bool:
-        """Whether the threads are alive, from `start` on."""
-        return self._servers.is_alive() and self._garbage_collector.is_alive()
-
-    def notify(self) -> bool:
-        """A card or its use has changed: send the devices. Returns whether a kubelet gets them."""
-        return self._servers.notify()
+        return super().is_alive() and (not self.serves or self._garbage_collector.is_alive())
 
     def problem(self) -> str | None:
         """Why no device can be allocated, or none released; None if all is well."""
-        return self._servers.problem or self._garbage_collector.problem
+        return super().problem() or self._garbage_collector.problem
 
     def _hints(self, mode: Mode, size: int) -> Hints:
-        try:
-            recorded = read_checkpoint(self._checkpoint)
-        except KubeletError as error:
-            logger.debug("which pods have their devices is unknown: %s", error)
-            recorded = ()
+        recorded = known_checkpoint(self._checkpoint)
         # On a busy node the kubelet's watch often delivers a pod before the agent's, and only the
         # pod says for which cards it was placed.
-        if not self._pods.wait_for(
-            lambda pods: is_requested(pods, recorded, mode, size), self._pods_lag()
-        ):
+        if not self._pods.wait_for(lambda pods: is_requested(pods, recorded, mode, size)):
             logger.info(
                 "no pod of this node is known that requests %d devices of %s", size, RESOURCES[mode]
             )
-        return hints(self._pods.waiting(), recorded, mode, size)
+        return find_hints(self._pods.waiting(), recorded, mode, size)
 
     def _still_in_use(self, devices: DeviceSets) -> DeviceSets:
         found = [each for each in self._record.read() if each.devices in devices]

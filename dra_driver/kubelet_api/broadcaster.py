@@ -2,42 +2,35 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterator
 from typing import Final, Generic, TypeVar
 
 import grpc
 
-logger = logging.getLogger(__name__)
-
 T = TypeVar("T")
 
 STREAMS: Final = 8
-"""How many streams may be open at a time. The kubelet opens one. The streams of a former kubelet
-end with its process, because the kernel closes its unix sockets."""
+"""For how many open streams a server has threads. The kubelet opens one. The streams of a former
+kubelet end with its process, because the kernel closes its unix sockets."""
 
 
 class Broadcaster(Generic[T]):
     """Serves each stream in the thread that gRPC gives it, which sleeps between two lists.
 
     gRPC needs a thread for each open stream, so the server has `STREAMS` threads more than it
-    answers calls at a time. Another stream is refused at once.
+    answers calls at a time. Any more take the threads of calls.
     """
 
-    def __init__(self, source: Callable[[], T], *, what: str, resend: float | None = None) -> None:
+    def __init__(self, source: Callable[[], T], *, resend: float) -> None:
         """`source` gives the present list: called by several threads at once, it neither raises
-        nor waits. `what` names the list in a refusal. An unchanged list is sent again after
-        `resend` seconds."""
+        nor waits. An unchanged list is sent again after `resend` seconds."""
         self._source = source
-        self._what = what
         self._resend = resend
         self._changed = threading.Condition()
         self._version = 0
         self.listeners = 0
         """How many streams are open."""
-        self.opened = 0
-        """How many streams were opened so far, with those that have ended."""
         self._stopped = False
 
     def wake(self) -> None:
@@ -48,23 +41,25 @@ class Broadcaster(Generic[T]):
 
     def stop(self) -> None:
         """End all streams; a later stream ends at once."""
-        with self._changed:
-            self._stopped = True
-            self._changed.notify_all()
+        self._stopped = True
+        self._notify()
 
     def lists(self, context: grpc.ServicerContext) -> Iterator[T]:
-        """The lists for one stream, until it ends. Refuses with RESOURCE_EXHAUSTED."""
-        self._enter(context)
+        """The lists for one stream, until it ends."""
+        with self._changed:
+            self.listeners += 1
         try:
             # False if the call has ended already.
-            if not context.add_callback(self._on_stream_end):
+            if not context.add_callback(self._notify):
                 return
             last_sent = None
             while (version := self._next(last_sent, context)) is not None:
                 yield self._source()
                 last_sent = version
         finally:
-            self._leave()
+            with self._changed:
+                self.listeners -= 1
+                self._changed.notify_all()
 
     def _next(self, last_sent: int | None, context: grpc.ServicerContext) -> int | None:
         """Block until the version differs from `last_sent`. Returns the version, or None if the
@@ -76,24 +71,6 @@ class Broadcaster(Generic[T]):
             )
             return None if self._stopped or not context.is_active() else self._version
 
-    def _enter(self, context: grpc.ServicerContext) -> None:
-        with self._changed:
-            refused = self.listeners >= STREAMS
-            if not refused:
-                self.listeners += 1
-                self.opened += 1
-        if refused:
-            logger.warning("another stream of %s is refused: %d are open", self._what, STREAMS)
-            context.abort(
-                grpc.StatusCode.RESOURCE_EXHAUSTED,
-                f"{STREAMS} streams of {self._what} are open already",
-            )
-
-    def _leave(self) -> None:
-        with self._changed:
-            self.listeners -= 1
-            self._changed.notify_all()
-
-    def _on_stream_end(self) -> None:
+    def _notify(self) -> None:
         with self._changed:
             self._changed.notify_all()

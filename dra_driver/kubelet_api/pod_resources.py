@@ -5,18 +5,18 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import grpc
 import msgspec
+from google.protobuf.message import Message
 
 from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.kubelet_api.generated import podresources_v1_pb2 as api
-from dra_driver.kubelet_api.rpc import RpcService, Stub, connected, reason
+from dra_driver.kubelet_api.rpc import RpcService, connected, reason
 from dra_driver.model.names import DRIVER
 from dra_driver.util.hooks import Clock
 
@@ -53,10 +53,7 @@ class PodResources:
         The call makes the kubelet drop the devices of ended pods (1.36.3,
         ``UpdateAllocatedDevices``).
         """
-        with self._connected() as kubelet:
-            answer: api.ListPodResourcesResponse = kubelet.List(
-                api.ListPodResourcesRequest(), timeout=self._timeout
-            )
+        answer: api.ListPodResourcesResponse = self._call("List", api.ListPodResourcesRequest())
         return tuple(
             ContainerResources(
                 pod.namespace,
@@ -80,17 +77,14 @@ class PodResources:
         return bool(self._allocatable().cpu_ids)
 
     def _allocatable(self) -> api.AllocatableResourcesResponse:
-        with self._connected() as kubelet:
-            answer: api.AllocatableResourcesResponse = kubelet.GetAllocatableResources(
-                api.AllocatableResourcesRequest(), timeout=self._timeout
-            )
+        request = api.AllocatableResourcesRequest()
+        answer: api.AllocatableResourcesResponse = self._call("GetAllocatableResources", request)
         return answer
 
-    @contextmanager
-    def _connected(self) -> Iterator[Stub]:
+    def _call(self, method: str, request: Message) -> Any:
         try:
             with connected(self._socket, SERVICE, _LARGEST) as kubelet:
-                yield kubelet
+                return getattr(kubelet, method)(request, timeout=self._timeout)
         except grpc.RpcError as error:
             raise KubeletError(
                 f"the kubelet does not answer on {self._socket}: {reason(error)}",

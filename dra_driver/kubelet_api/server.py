@@ -36,8 +36,17 @@ class UnixServer:
     effects: Effects
     _server: grpc.Server | None = field(init=False, default=None)
 
+    @property
+    def is_serving(self) -> bool:
+        """Whether it was started, and its socket is still there."""
+        return self._server is not None and self.path.exists()
+
     def start(self) -> None:
-        """Bind and serve; raises SocketError with the path if that is impossible."""
+        """Bind and serve, unless it does; raises SocketError with the path if that is
+        impossible."""
+        if self.is_serving:
+            return
+        self.stop(grace=0)
         if not self.path.parent.is_dir():
             raise SocketError(
                 f"the folder {self.path.parent} does not exist",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -21,11 +21,6 @@ _SERVICE: Final = re.compile(rf"(dra(-.+)?|{_HASHED})\.sock")
 _REGISTRATION: Final = re.compile(rf"({re.escape(DRIVER)}(-.+)?|{_HASHED})-reg\.sock")
 
 
-def dra_siblings(own: Sockets) -> Mapping[Path, re.Pattern[str]]:
-    """The two sockets of a DRA plugin, each with the names that another agent's socket may have."""
-    return {own.service: _SERVICE, own.registration: _REGISTRATION}
-
-
 class Siblings:
     """Checks the sockets beside the agent's own, and removes those of dead agents.
 
@@ -34,10 +29,8 @@ class Siblings:
     between its bind and its listen.
     """
 
-    def __init__(self, own: Mapping[Path, re.Pattern[str]], effects: Effects) -> None:
-        """`own` are the agent's sockets, each with the names that another agent's socket may have
-        in the same folder."""
-        self._own = own
+    def __init__(self, own: Sockets, effects: Effects) -> None:
+        self._own = {own.service: _SERVICE, own.registration: _REGISTRATION}
         self._effects = effects
         self._alive: frozenset[Path] = frozenset()
         self._dead: frozenset[Path] = frozenset()

@@ -8,8 +8,7 @@ import pytest
 
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.kube.http.cluster_config import SERVICE_ACCOUNT
-from dra_driver.kubelet_api.device_plugin.folders import Folders
-from dra_driver.kubelet_api.sockets import Sockets
+from dra_driver.kubelet_api.sockets import Folders, Sockets
 from dra_driver.model.claims.claim import Object
 from tests.chart.helm import Helm, Values, environment
 from tests.control_plane.pod import MEMORY

@@ -9,13 +9,14 @@ from typing import Final
 import pytest
 
 from dra_driver.agent.cards.node_labels import card_labels, node_labeller
-from dra_driver.device_plugin.node_annotator import node_annotator
+from dra_driver.device_plugin.node_annotations import node_metadata
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import KubeError
+from dra_driver.kube.node_metadata import apply_metadata
 from dra_driver.kube.resources import NODES
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.effects import Effects
-from dra_driver.model.names import ANNOTATION_CARDS, LABEL_CARD_COUNT
+from dra_driver.model.names import ANNOTATION_CARDS, FIELD_MANAGER, LABEL_CARD_COUNT
 from dra_driver.uninstall.cleanup import clear_nodes
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import PATIENCE, wait_until
@@ -92,7 +93,7 @@ def test_an_uninstall_takes_back_what_agents_wrote(api: Client, agent: Client) -
     """What somebody else had written before them stays."""
     clear_nodes(api)
     api.patch(NODES, OWN, {"metadata": {"labels": {LABEL_CARD_COUNT: "2"}}})
-    node_annotator(api, OWN, view=view, recorded=lambda: ()).run_once()
+    apply_metadata(api, OWN, node_metadata(view(), ()) or {}, FIELD_MANAGER)
     label(agent)
     before = metadata(api)
     assert ANNOTATION_CARDS in before["annotations"]

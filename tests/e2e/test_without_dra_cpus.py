@@ -28,7 +28,7 @@ _MAJOR = 240  # of simulated nodes
 _ASK_THE_KUBELET = """
 import os
 from pathlib import Path
-from dra_driver.kubelet_api.device_plugin.folders import Folders
+from dra_driver.kubelet_api.sockets import Folders
 from dra_driver.kubelet_api.pod_resources import PodResources
 
 socket = Folders.of(Path(os.environ["GCU_KUBELET_ROOT"])).pod_resources

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from dra_driver.device_plugin.hints import hints
 from dra_driver.device_plugin.inventory import CardInventory
 from dra_driver.device_plugin.node_pods import NodePods
-from dra_driver.device_plugin.preference import prefer_share
+from dra_driver.device_plugin.preference import find_hints, prefer_share
 from dra_driver.kube.api import Change
 from dra_driver.kubelet_api.device_plugin.record import Recorded
 from dra_driver.model.claims.claim import Object
@@ -87,7 +86,7 @@ class Kubelet:
             for card, held in self._held.items()
             for ordinal in set(range(ROOM)) - held
         ]
-        meant = hints(self._pods.waiting(), self._recorded, Mode.SHARED, size)
+        meant = find_hints(self._pods.waiting(), self._recorded, Mode.SHARED, size)
         return prefer_share(inventories, available, [], size, hints=meant)
 
 

@@ -7,25 +7,28 @@ from dataclasses import replace
 from typing import Final
 
 from dra_driver.agent.context import AgentContext
-from dra_driver.agent.device_plugin.unpublished import UnpublishedDevices
+from dra_driver.agent.lifecycle.mode_handover import plugin_cards
 from dra_driver.agent.lifecycle.serving_mode import ServingMode, kubelet_version
 from dra_driver.agent.metrics import AgentMetrics
 from dra_driver.agent.settings import AgentSettings
-from dra_driver.agent.slices.device_layout import Devices
+from dra_driver.agent.slices.added_taints import FailingTaints
+from dra_driver.agent.slices.desired_devices import DesiredDevices
+from dra_driver.agent.slices.device_layout import Devices, with_layouts_in_use
 from dra_driver.config.card_rules import CardConfig
 from dra_driver.device_plugin.allocator import InjectionMethod
 from dra_driver.device_plugin.inventory import NodeDevices
-from dra_driver.device_plugin.node_annotator import node_annotator
+from dra_driver.device_plugin.node_annotations import node_metadata
 from dra_driver.device_plugin.node_pods import NodePods
 from dra_driver.device_plugin.plugin import DevicePlugin
 from dra_driver.kube.container_runtime import KUBELET_TAKES_CDI_NAMES
+from dra_driver.kube.node_metadata import NodeMetadataWriter
 from dra_driver.kube.resources import PODS
 from dra_driver.kube.watch import Reflector
-from dra_driver.kubelet_api.device_plugin.folders import Folders, socket_identity
-from dra_driver.kubelet_api.device_plugin.record import read_checkpoint
+from dra_driver.kubelet_api.device_plugin.record import known_checkpoint
 from dra_driver.kubelet_api.errors import SocketError
+from dra_driver.kubelet_api.sockets import Folders, socket_identity
 from dra_driver.model.card import Problem
-from dra_driver.model.names import TAINT_CHANGING
+from dra_driver.model.names import FIELD_MANAGER, TAINT_CHANGING
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.telemetry.program import Deadline
@@ -53,9 +56,10 @@ class DevicePluginFrontend:
         self._settings = settings
         self._context = context
         self._takes_cdi: bool | None = None
-        self._devices = UnpublishedDevices(context)
         here = f"spec.nodeName={settings.node_name}"
-        pods = NodePods(lambda: context.api.list(PODS, field_selector=here).items)
+        pods = NodePods(
+            lambda: context.api.list(PODS, field_selector=here).items, lag=self._pods_lag
+        )
         self._pods = Reflector(context.api, PODS, pods, field_selector=here)
         self._plugin = DevicePlugin(
             view=self._view,
@@ -69,16 +73,18 @@ class DevicePluginFrontend:
             release_interval=settings.release_interval,
             register_after=_REGISTER_AFTER,
             pods=pods,
-            pods_lag=self._pods_lag,
             measure=metrics.timed_devices,
             effects=context.effects,
         )
         folders = Folders.of(settings.kubelet_root)
-        self._annotator = node_annotator(
+        self._annotator = NodeMetadataWriter(
+            "node-annotator",
             context.api,
             settings.node_name,
-            view=self._annotated_view,
-            recorded=lambda: read_checkpoint(folders.checkpoint),
+            wanted=lambda: node_metadata(
+                self._annotated_view(), known_checkpoint(folders.checkpoint)
+            ),
+            field_manager=FIELD_MANAGER,
             kubelet=lambda: socket_identity(folders.kubelet),
         )
         self._annotates = False
@@ -93,9 +99,7 @@ class DevicePluginFrontend:
                 "records them, is not mounted in mode dra",
                 remedy="set the chart's mode to auto until these containers have ended",
             )
-        if not self._serves:
-            self._plugin.start()
-            self._context.serving.has_device_plugin = True
+        self._plugin.serve()
 
     def annotate(self) -> None:
         """Annotate the Node with its cards, by which pods are placed, and watch its pods."""
@@ -106,8 +110,7 @@ class DevicePluginFrontend:
 
     def withdraw(self, grace: float) -> None:
         """Take no new call, and let running calls end within `grace` seconds."""
-        if self._serves:
-            self._plugin.stop(grace)
+        self._plugin.withdraw(grace)
 
     def stop(self, within: float) -> None:
         """End the threads within so many seconds; the annotations stay."""
@@ -117,31 +120,26 @@ class DevicePluginFrontend:
 
     def wake(self) -> None:
         """A card or its use has changed."""
-        if self._serves:
-            self._plugin.notify()
-            if self._knows_all():
-                self._plugin.announce()
+        self._plugin.notify()
+        if self._plugin.serves and self._knows_all():
+            self._plugin.announce()
         self._annotator.wake()
 
     def announce(self) -> None:
         """Register with the kubelet although the serving mode is unknown, so that it learns of the
         devices in use."""
-        if self._serves:
+        if self._plugin.serves:
             self._plugin.announce()
-
-    @property
-    def _serves(self) -> bool:
-        return self._context.serving.has_device_plugin
 
     @property
     def devices(self) -> Devices:
         """The devices as DRA would publish them; raises JournalError."""
-        return self._devices()
+        return unpublished_devices(self._context)
 
     @property
     def problem(self) -> str | None:
         """Why devices are not served right now; None if they are, or need not be."""
-        served = self._plugin.problem() if self._serves else None
+        served = self._plugin.problem() if self._plugin.serves else None
         return served or (self._annotator.problem if self._annotates else None)
 
     def threads(self) -> Mapping[str, bool]:
@@ -151,7 +149,7 @@ class DevicePluginFrontend:
             "the node annotator": self._annotator.is_alive(),
             "the watch of the node's pods": self._pods.is_alive(),
         }
-        return (served if self._serves else {}) | (reported if self._annotates else {})
+        return served | (reported if self._annotates else {})
 
     def _pods_lag(self) -> float:
         return _PODS_LAG if self._pods.problem is None else 0.0
@@ -201,3 +199,34 @@ class DevicePluginFrontend:
             version = kubelet_version(self._context.api, self._settings.node_name)
             self._takes_cdi = (version.major, version.minor) >= KUBELET_TAKES_CDI_NAMES
         return InjectionMethod.CDI_NAMES if self._takes_cdi else InjectionMethod.NODES
+
+
+def unpublished_devices(context: AgentContext) -> Devices:
+    """The devices with their taints, as DRA would publish them: for the metrics. Empty while the
+    cards have not been read; raises JournalError.
+
+    No taint has the effect NoExecute, because nothing would delete the pods. A card in use that
+    was not found since the agent's start is lost; other cards that were not found are unknown.
+    """
+    ledger = context.journal.snapshot()
+    desired = DesiredDevices(
+        context.cards,
+        context.card_configs,
+        context.tables,
+        published=tuple,
+        select=lambda cards: plugin_cards(cards, ledger),
+        evict=(),
+    )
+    wanted = FailingTaints(desired, context.failures, ledger=lambda: ledger, evicting=False)()
+    if wanted is None:
+        return ()
+    claims = ledger.claims.values()
+    held = {card for claim in claims for card in claim.cards}
+    gone = {
+        device.device_name
+        for claim in claims
+        for device in claim.devices
+        if device.card not in wanted
+    }
+    published = [{"name": name} for name in gone]
+    return with_layouts_in_use(wanted, published, frozenset(held), unread=context.cards.unread)

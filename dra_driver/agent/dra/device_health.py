@@ -10,7 +10,7 @@ from typing import Final
 
 from dra_driver.agent.cards.card_cache import CardCache
 from dra_driver.agent.sources import DevicesSource, LedgerSource
-from dra_driver.kubelet_api.dra.health import DeviceHealth, Health
+from dra_driver.kubelet_api.dra.health_service import DeviceHealth, Health
 from dra_driver.model.card import Card
 from dra_driver.model.devices.device import parse_device_name
 from dra_driver.model.errors import InvalidValue, JournalError

@@ -22,10 +22,9 @@ from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.agent.slices.publish_lock import PublishLock
 from dra_driver.agent.slices.publisher import SlicePublisher
 from dra_driver.agent.slices.slice_totals import config_in_use
-from dra_driver.kubelet_api.device_plugin.folders import Folders
 from dra_driver.kubelet_api.dra.plugin import KubeletPlugin
 from dra_driver.kubelet_api.pod_resources import PodResources
-from dra_driver.kubelet_api.sockets import Sockets
+from dra_driver.kubelet_api.sockets import Folders, Sockets
 from dra_driver.model.errors import GcuError
 from dra_driver.model.names import pool_name
 from dra_driver.telemetry.program import Deadline
@@ -153,11 +152,11 @@ class DraFrontend:
         self._publisher.stop(deadline.left())
 
     def on_begin(self, operation: str) -> None:
-        """`dra_driver.kubelet_api.dra.claim_service.CallObserver`."""
+        """`dra_driver.kubelet_api.dra.service.CallObserver`."""
         self._metrics.on_begin(operation)
 
     def on_end(self, operation: str, seconds: float, errors: Sequence[GcuError]) -> None:
-        """`dra_driver.kubelet_api.dra.claim_service.CallObserver`."""
+        """`dra_driver.kubelet_api.dra.service.CallObserver`."""
         self._metrics.on_end(operation, seconds, errors)
         self._after_calls.trigger()
 

@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Final
 
 from dra_driver.agent.sources import LedgerSource
-from dra_driver.kubelet_api.dra.handler import ClaimHandler
+from dra_driver.kubelet_api.dra.service import ClaimHandler
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.claims.claim_device import Prepared
 from dra_driver.model.errors import DeviceHeld, GcuError

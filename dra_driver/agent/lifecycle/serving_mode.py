@@ -49,8 +49,6 @@ class ServingState:
     def __init__(self, decision: ServingDecision | None) -> None:
         """`decision` is None until the API server and the kubelet are known."""
         self.decision = decision
-        self.has_device_plugin = False
-        """Whether the device plugin serves this node's kubelet."""
 
     def is_mode(self, mode: ServingMode) -> bool:
         """Whether new pods are served in that mode."""

@@ -7,9 +7,10 @@ checkpoint is written at certain moments only. docs/dev/device-plugin.md explain
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -17,8 +18,11 @@ import msgspec
 
 from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.kubelet_api.pod_resources import PodResources
+from dra_driver.kubelet_api.sockets import Folders
 from dra_driver.util.background import Wait
 from dra_driver.util.hooks import Clock
+
+logger = logging.getLogger(__name__)
 
 _CALL_SECONDS: Final = 10.0
 _WRITE_SECONDS: Final = 5.0
@@ -45,15 +49,14 @@ class KubeletRecord:
 
     def __init__(
         self,
-        pod_resources: Path,
-        checkpoint: Path,
+        folders: Folders,
         *,
         send_list: SendList,
         clock: Clock = time.monotonic,
         wait: Wait | None = None,
     ) -> None:
-        self._pod_resources = PodResources(pod_resources, _CALL_SECONDS)
-        self._checkpoint = checkpoint
+        self._pod_resources = PodResources(folders.pod_resources, _CALL_SECONDS)
+        self._checkpoint = folders.checkpoint
         self._send_list = send_list
         self._clock = clock
         self._wait = wait or threading.Event().wait
@@ -64,8 +67,12 @@ class KubeletRecord:
         First the call, which makes the kubelet drop the devices of ended pods (1.36.3,
         ``UpdateAllocatedDevices``), then the checkpoint, which is written after it.
         """
-        listed = frozenset(self._list())
-        return listed | frozenset(self.checkpoint())
+        listed = [
+            Recorded(f"{used.namespace}/{used.pod}", used.container, resource, devices)
+            for used in self._pod_resources.containers()
+            for resource, devices in used.devices.items()
+        ]
+        return frozenset((*listed, *self.checkpoint()))
 
     def checkpoint(self) -> tuple[Recorded, ...]:
         """The content of the checkpoint after the kubelet has written it again."""
@@ -83,18 +90,26 @@ class KubeletRecord:
                     remedy="check that its disk is neither full nor failing",
                 )
             self._wait(_GLANCE)
-        return parse_checkpoint(_read(self._checkpoint))
-
-    def _list(self) -> Iterator[Recorded]:
-        for used in self._pod_resources.containers():
-            for resource, devices in used.devices.items():
-                yield Recorded(f"{used.namespace}/{used.pod}", used.container, resource, devices)
+        return read_checkpoint(self._checkpoint)
 
 
 def read_checkpoint(path: Path) -> tuple[Recorded, ...]:
     """The checkpoint as it is: all allocated devices, because the kubelet writes it after each
     Allocate, and perhaps those of ended pods. Raises KubeletError."""
-    return parse_checkpoint(_read(path))
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise KubeletError(f"the kubelet's {path} cannot be read: {error.strerror}") from error
+    return parse_checkpoint(content)
+
+
+def known_checkpoint(path: Path) -> tuple[Recorded, ...]:
+    """As `read_checkpoint`; empty if it cannot be read."""
+    try:
+        return read_checkpoint(path)
+    except KubeletError as error:
+        logger.debug("which pods have devices is unknown: %s", error)
+        return ()
 
 
 def parse_checkpoint(content: bytes) -> tuple[Recorded, ...]:
@@ -127,10 +142,3 @@ def _version(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_ino, found.st_mtime_ns
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise KubeletError(f"the kubelet's {path} cannot be read: {error.strerror}") from error

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 import grpc
+import msgspec
 
 from dra_driver.kubelet_api.broadcaster import Broadcaster
-from dra_driver.kubelet_api.device_plugin.handler import (
-    ContainerEdits,
-    DeviceHandler,
-    ListedDevice,
-)
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
 from dra_driver.kubelet_api.rpc import RpcService
+from dra_driver.model.card import DeviceNode
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import GcuError
 from dra_driver.telemetry.logs import new_call
@@ -31,6 +28,37 @@ REGISTRATION: Final = RpcService(api.DESCRIPTOR, "Registration")
 OPTIONS = api.DevicePluginOptions(get_preferred_allocation_available=True)
 
 
+class ListedDevice(msgspec.Struct, frozen=True):
+    """One device in the list for the kubelet. `numa_node` is None if it is unknown."""
+
+    id: str
+    healthy: bool = True
+    numa_node: int | None = None
+
+
+class ContainerEdits(msgspec.Struct, frozen=True):
+    """What the kubelet adds to a container; `cdi_names` are fully qualified."""
+
+    variables: Mapping[str, str] = msgspec.field(default_factory=dict)
+    nodes: tuple[DeviceNode, ...] = ()
+    cdi_names: tuple[str, ...] = ()
+
+
+class DeviceHandler(Protocol):
+    """Lists and allocates the devices of one resource. All methods are called by several threads at
+    once."""
+
+    def devices(self) -> Sequence[ListedDevice]:
+        """All devices of the resource. Neither raises nor waits."""
+
+    def prefer(self, available: Sequence[str], included: Sequence[str], size: int) -> Sequence[str]:
+        """`size` of the `available` devices, with the `included` ones; empty if there is no
+        preference. Does not raise, and waits for a few seconds at most."""
+
+    def allocate(self, ids: Sequence[str]) -> ContainerEdits:
+        """Give a container these devices; idempotent. Raises GcuError; then it gets none."""
+
+
 @dataclass(frozen=True, slots=True)
 class DevicePluginServicer:
     """The names are the API's."""
@@ -39,25 +67,19 @@ class DevicePluginServicer:
     broadcaster: Broadcaster[Sequence[ListedDevice]]
     effects: Effects
 
-    def GetDevicePluginOptions(  # noqa: N802 (the API's name)
-        self,
-        request: api.Empty,  # noqa: ARG002 (the API's signature)
-        context: grpc.ServicerContext,  # noqa: ARG002 (the API's signature)
+    def GetDevicePluginOptions(
+        self, request: api.Empty, context: grpc.ServicerContext
     ) -> api.DevicePluginOptions:
         return OPTIONS
 
-    def ListAndWatch(  # noqa: N802 (the API's name)
-        self,
-        request: api.Empty,  # noqa: ARG002 (the API's signature)
-        context: grpc.ServicerContext,
+    def ListAndWatch(
+        self, request: api.Empty, context: grpc.ServicerContext
     ) -> Iterator[api.ListAndWatchResponse]:
         for devices in self.broadcaster.lists(context):
             yield api.ListAndWatchResponse(devices=map(_device, devices))
 
-    def GetPreferredAllocation(  # noqa: N802 (the API's name)
-        self,
-        request: api.PreferredAllocationRequest,
-        context: grpc.ServicerContext,  # noqa: ARG002 (the API's signature)
+    def GetPreferredAllocation(
+        self, request: api.PreferredAllocationRequest, context: grpc.ServicerContext
     ) -> api.PreferredAllocationResponse:
         return api.PreferredAllocationResponse(
             container_responses=[
@@ -70,7 +92,7 @@ class DevicePluginServicer:
             ]
         )
 
-    def Allocate(  # noqa: N802 (the API's name)
+    def Allocate(
         self, request: api.AllocateRequest, context: grpc.ServicerContext
     ) -> api.AllocateResponse:
         """The kubelet requests devices for one container at a time. If one of several containers

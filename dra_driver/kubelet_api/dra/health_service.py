@@ -6,13 +6,14 @@ when it changes, and again in time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
 from typing import Final
 
 import grpc
+import msgspec
 
 from dra_driver.kubelet_api.broadcaster import Broadcaster
-from dra_driver.kubelet_api.dra.health import DeviceHealth
 from dra_driver.kubelet_api.generated import dra_health_v1_pb2 as api
 from dra_driver.kubelet_api.rpc import RpcService
 
@@ -26,9 +27,49 @@ TIMEOUT: Final = 30
 ``pkg/kubelet/cm/dra/healthinfo.go``, ``DefaultHealthTimeout``), sent all the same, so that another
 default does not change it."""
 
-
 RESEND: Final = TIMEOUT / 3
 """Seconds after which a list is sent again: two may get lost."""
+
+
+# k8s.io/api/core/v1, ResourceHealthMessageMaxLength. The kubelet would cut within a character, and
+# the API server would refuse that.
+_LONGEST: Final = 1024
+
+
+class Health(Enum):
+    """The values of both versions of the API."""
+
+    UNKNOWN = "UNKNOWN"
+    HEALTHY = "HEALTHY"
+    UNHEALTHY = "UNHEALTHY"
+
+
+class DeviceHealth(msgspec.Struct, frozen=True):
+    """The health of one published device.
+
+    The kubelet finds a pod's devices by `pool` and `device`, as prepare returned them. It shows
+    `message` in the pod's status. `updated` is the Unix time in seconds at which the health was
+    read.
+    """
+
+    pool: str
+    device: str
+    health: Health
+    updated: int
+    message: str = ""
+
+    @property
+    def cut_message(self) -> str:
+        """The message, cut to the length that the API allows."""
+        raw = self.message.encode()
+        if len(raw) <= _LONGEST:
+            return self.message
+        return raw[: _LONGEST - 3].decode(errors="ignore") + "..."
+
+
+HealthSource = Callable[[], Sequence[DeviceHealth]]
+"""The health of all devices of the driver on this node. Called by several threads at once;
+neither raises nor waits."""
 
 
 class HealthServicer:
@@ -37,10 +78,8 @@ class HealthServicer:
     def __init__(self, broadcaster: Broadcaster[Sequence[DeviceHealth]]) -> None:
         self._broadcaster = broadcaster
 
-    def NodeWatchResources(  # noqa: N802 (the API's name)
-        self,
-        request: api.NodeWatchResourcesRequest,  # noqa: ARG002 (the API's signature)
-        context: grpc.ServicerContext,
+    def NodeWatchResources(
+        self, request: api.NodeWatchResourcesRequest, context: grpc.ServicerContext
     ) -> Iterator[api.NodeWatchResourcesResponse]:
         for devices in self._broadcaster.lists(context):
             yield api.NodeWatchResourcesResponse(devices=map(_message, devices))

@@ -3,39 +3,73 @@
 from __future__ import annotations
 
 import logging
-import threading
-import time
-from pathlib import Path
-from typing import Final
+
+import grpc
 
 from dra_driver.kubelet_api.broadcaster import STREAMS, Broadcaster
 from dra_driver.kubelet_api.dra import health_service, registration, service
-from dra_driver.kubelet_api.dra.claim_service import CallObserver, ClaimService
-from dra_driver.kubelet_api.dra.handler import ClaimHandler
-from dra_driver.kubelet_api.dra.health import HealthSource
-from dra_driver.kubelet_api.dra.self_check import SelfCheck
+from dra_driver.kubelet_api.dra.health_service import HealthSource
+from dra_driver.kubelet_api.dra.service import CallObserver, ClaimHandler
 from dra_driver.kubelet_api.errors import SocketError
+from dra_driver.kubelet_api.generated import dra_v1_pb2, pluginregistration_v1_pb2
+from dra_driver.kubelet_api.rpc import connected, reason
 from dra_driver.kubelet_api.server import UnixServer
-from dra_driver.kubelet_api.siblings import Siblings, dra_siblings
+from dra_driver.kubelet_api.siblings import Siblings
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.effects import NO_FAULTS, Effects
-from dra_driver.util.hooks import Clock
+from dra_driver.telemetry.program import Deadline
+from dra_driver.util.background import Background
 
 logger = logging.getLogger(__name__)
 
-# The kubelet uses the newest version of each service that it knows. Up to 1.36 it watches the
-# health in any case, from 1.37 on only if the service is listed here.
-VERSIONS: Final = (
-    service.VERSION,
-    *(each.full_name for each in health_service.SERVICES),
-)
+
+class SelfCheck(Background):
+    """Calls the agent through its own sockets, as the kubelet does, every `interval` seconds in its
+    own thread, so that the liveness probe only reads `problem`.
+
+    An answer may take `patience` seconds: the agent must not be killed because slow hardware
+    occupies all threads. If the socket is missing, the call fails at once.
+    """
+
+    def __init__(
+        self, sockets: Sockets, *, interval: float = 10.0, patience: float = 120.0
+    ) -> None:
+        super().__init__("self-check")
+        self._sockets = sockets
+        self._interval = interval
+        self._patience = patience
+        self.problem: str | None = None
+
+    def check(self) -> None:
+        """Make both calls, and put their error into `problem`, or None."""
+        path = self._sockets.registration
+        try:
+            with connected(path, registration.SERVICE) as agent:
+                request = pluginregistration_v1_pb2.InfoRequest()
+                endpoint = agent.GetInfo(request, timeout=self._patience).endpoint
+            if endpoint != str(self._sockets.service):
+                self.problem = (
+                    f"another program answers on {path}, and sends the kubelet to {endpoint}"
+                )
+                return
+            path = self._sockets.service
+            with connected(path, service.SERVICE) as agent:
+                nothing = dra_v1_pb2.NodePrepareResourcesRequest()
+                agent.NodePrepareResources(nothing, timeout=self._patience)
+            self.problem = None
+        except grpc.RpcError as error:
+            self.problem = f"the agent does not answer on {path}: {reason(error)}"
+
+    def run(self) -> None:
+        while not self._wait(self._interval):
+            self.check()
 
 
-class KubeletPlugin:
+class KubeletPlugin(Background):
     """Serves `handler` and `health` to the kubelet; `observer` is called for each call for claims.
 
     `threads` calls are handled at a time, even while all streams are open. If the kubelet does not
-    register the plugin within `registration_timeout` seconds, that is logged. Other agents are
+    register the plugin within `registration_timeout` seconds, that is a `problem`. Other agents are
     searched every `check_every` seconds. Raises nothing until `start`.
     """
 
@@ -50,28 +84,19 @@ class KubeletPlugin:
         registration_timeout: float = 30.0,
         check_every: float = 1.0,
         effects: Effects = NO_FAULTS,
-        clock: Clock = time.monotonic,
     ) -> None:
-        claims = ClaimService(handler, observer, effects)
-        broadcaster = Broadcaster(health, what="the devices' health", resend=health_service.RESEND)
-        self._clock = clock
+        super().__init__("socket-watch")
         self._check_every = check_every
-        self._broadcaster = broadcaster
         self._sockets = sockets
-        self._siblings = Siblings(dra_siblings(sockets), effects)
+        self._broadcaster = Broadcaster(health, resend=health_service.RESEND)
+        self._siblings = Siblings(sockets, effects)
         self._self_check = SelfCheck(sockets)
-        self._registration = registration.Registration(
-            socket=sockets.registration,
-            endpoint=sockets.service,
-            services=VERSIONS,
-            timeout=registration_timeout,
-            clock=clock,
-        )
-        health_servicer = health_service.HealthServicer(broadcaster)
+        self._registration = registration.Registration(sockets, registration_timeout)
+        health_servicer = health_service.HealthServicer(self._broadcaster)
         self._service = UnixServer(
             sockets.service,
             {
-                service.SERVICE: service.DraServicer(claims),
+                service.SERVICE: service.DraServicer(handler, observer, effects),
                 **dict.fromkeys(health_service.SERVICES, health_servicer),
             },
             threads=threads + STREAMS,
@@ -83,27 +108,29 @@ class KubeletPlugin:
             threads=2,
             effects=effects,
         )
-        self._stopping = threading.Event()
-        self._watcher = threading.Thread(target=self._watch, name="socket-watch", daemon=True)
 
     def start(self) -> None:
-        """Serve, then register. Raises SocketError if a socket cannot be made, and then serves
-        nothing.
+        """Serve, then register. Raises SocketError if a socket cannot be made; it may be tried
+        again.
 
         The service starts first, because the kubelet may call it as soon as it is registered. Its
         folder is made here; the kubelet's `plugins_registry` must exist.
         """
-        _make_folder(self._sockets.service.parent)
+        folder = self._sockets.service.parent
+        try:
+            # Without its parents: below a wrong root directory they would hide the mistake.
+            folder.mkdir(mode=0o750, exist_ok=True)
+        except OSError as error:
+            raise SocketError(
+                f"the folder {folder} cannot be made: {error.strerror}",
+                remedy="set the chart's kubeletRootDir to the kubelet's --root-dir",
+            ) from error
         self._service.start()
         self._siblings.run_once()  # to notice the end of an agent that is here now
-        try:
-            self._registrar.start()
-        except SocketError:
-            self._service.stop(grace=0)
-            raise
+        self._registrar.start()
         self._registration.wait_from_now()
         self._self_check.start()
-        self._watcher.start()
+        super().start()
 
     def stop(self, grace: float) -> None:
         """Withdraw the registration, then let running calls end, in all within `grace` seconds.
@@ -111,16 +138,16 @@ class KubeletPlugin:
         The kubelet notices that the registration socket is gone, and sends no new call here.
         Streams end before the socket is removed: another agent that finds no socket relies on it.
         """
-        end = self._clock() + grace
-        self._stopping.set()
+        deadline = Deadline(grace)
+        self._stopped.set()
         self._self_check.stop(timeout=0.0)  # its running call ends with the socket
         self._registrar.stop(grace)
         self._broadcaster.stop()
-        self._service.stop(max(0.0, end - self._clock()))
+        self._service.stop(deadline.left())
 
     def is_alive(self) -> bool:
         """Whether the threads are alive, from `start` on."""
-        return self._watcher.is_alive() and self._self_check.is_alive()
+        return super().is_alive() and self._self_check.is_alive()
 
     def notify_health(self) -> None:
         """A device's health has changed: send the list to the kubelet now."""
@@ -135,24 +162,12 @@ class KubeletPlugin:
         succeeded, or there was none yet."""
         return self._self_check.problem
 
-    def _watch(self) -> None:
+    def run(self) -> None:
         ended = False
-        while not self._stopping.wait(self._check_every):
-            self._registration.log_timeout()
+        while not self._wait(self._check_every):
             ended_before, ended = ended, self._siblings.run_once()
             # With the other agent's stream the kubelet forgets the health from all agents (1.36.3,
             # `HandleWatchResourcesStream`), perhaps a little later than the agent has ended.
             if ended_before or ended:
                 logger.info("another agent has ended: sending the devices' health again")
                 self._broadcaster.wake()
-
-
-def _make_folder(folder: Path) -> None:
-    # Without its parents: below a wrong root directory they would hide the mistake.
-    try:
-        folder.mkdir(mode=0o750, exist_ok=True)
-    except OSError as error:
-        raise SocketError(
-            f"the folder {folder} cannot be made: {error.strerror}",
-            remedy="set the chart's kubeletRootDir to the kubelet's --root-dir",
-        ) from error

@@ -1,42 +1,100 @@
-"""The gRPC service `v1.DRAPlugin`."""
+"""The gRPC service `v1.DRAPlugin`: every claim gets a result, and no error escapes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import KW_ONLY, InitVar, dataclass
+from functools import partial
+from typing import Final, Protocol, TypeVar
 
 import grpc
 
-from dra_driver.kubelet_api.dra.claim_service import ClaimService
 from dra_driver.kubelet_api.generated import dra_v1_pb2 as api
 from dra_driver.kubelet_api.rpc import RpcService
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.claims.claim_device import Prepared
-from dra_driver.model.errors import GcuError
+from dra_driver.model.effects import Effects, Point
+from dra_driver.model.errors import GcuError, Refused, internal_error
+from dra_driver.telemetry.logs import new_call
+
+logger = logging.getLogger(__name__)
+
+R = TypeVar("R")
 
 SERVICE: Final = RpcService(api.DESCRIPTOR, "DRAPlugin")
 VERSION: Final = "v1.DRAPlugin"
 """The name in the registration's list of supported versions."""
 
 
+class ClaimHandler(Protocol):
+    """Prepares claims. Both methods are called by several threads at once, must be idempotent
+    by claim UID, and give a result for each claim, by UID; a claim's failure is its result."""
+
+    def prepare(
+        self, refs: Sequence[ClaimRef], *, is_cancelled: Callable[[], bool]
+    ) -> Mapping[str, Prepared | GcuError]:
+        """Make the claims of one pod usable on this node.
+
+        A call that `is_cancelled` creates nothing: its claims may have been unprepared since."""
+
+    def unprepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, GcuError | None]:
+        """Undo prepare; a claim that is not prepared is a success."""
+
+
+class CallObserver(Protocol):
+    """Called for each call for claims; `operation` is prepare or unprepare. Neither method raises
+    or waits."""
+
+    def on_begin(self, operation: str) -> None:
+        """A call has begun."""
+
+    def on_end(self, operation: str, seconds: float, errors: Sequence[GcuError]) -> None:
+        """The call is about to be answered; `errors` has one error for each claim that failed."""
+
+
+@dataclass(eq=False)
 class DraServicer:
-    """Translates messages; the names are the API's."""
+    """Lets `handler` prepare and unprepare claims, by the kubelet's contract.
 
-    def __init__(self, claims: ClaimService) -> None:
-        self._claims = claims
+    If a call fails as a whole, the kubelet discards all its results, and one claim would block the
+    other claims of the pod. So every failure is a result of the claims that it concerns.
 
-    def NodePrepareResources(  # noqa: N802 (the API's name)
+    `at_a_time` calls run at once, and the others wait: the interpreter runs one thread at a time,
+    so calls that all run at once would all end last. A call that has waited for `patience` seconds
+    runs all the same: those before it wait for a card or for the API server.
+    """
+
+    handler: ClaimHandler
+    observer: CallObserver
+    effects: Effects
+    _: KW_ONLY
+    at_a_time: InitVar[int] = 8
+    patience: float = 0.5
+
+    def __post_init__(self, at_a_time: int) -> None:
+        self._places = threading.BoundedSemaphore(at_a_time)
+        self._running: list[tuple[frozenset[str], grpc.ServicerContext]] = []
+        self._running_lock = threading.Lock()
+
+    def NodePrepareResources(
         self, request: api.NodePrepareResourcesRequest, context: grpc.ServicerContext
     ) -> api.NodePrepareResourcesResponse:
-        results = self._claims.prepare(_refs(request.claims), context)
+        prepare = partial(self.handler.prepare, is_cancelled=lambda: not context.is_active())
+        results = self._answered("prepare", request.claims, context, Point.REPLY_PREPARE, prepare)
         return api.NodePrepareResourcesResponse(
             claims={uid: _prepared(result) for uid, result in results.items()}
         )
 
-    def NodeUnprepareResources(  # noqa: N802 (the API's name)
+    def NodeUnprepareResources(
         self, request: api.NodeUnprepareResourcesRequest, context: grpc.ServicerContext
     ) -> api.NodeUnprepareResourcesResponse:
-        results = self._claims.unprepare(_refs(request.claims), context)
+        results = self._answered(
+            "unprepare", request.claims, context, Point.REPLY_UNPREPARE, self.handler.unprepare
+        )
         return api.NodeUnprepareResourcesResponse(
             claims={
                 uid: api.NodeUnprepareResourceResponse(error=str(result or ""))
@@ -44,9 +102,69 @@ class DraServicer:
             }
         )
 
+    def _answered(
+        self,
+        operation: str,
+        claims: Iterable[api.Claim],
+        context: grpc.ServicerContext,
+        reply: Point,
+        call: Callable[[Sequence[ClaimRef]], Mapping[str, R | GcuError]],
+    ) -> dict[str, R | GcuError]:
+        """One result for each of `claims`, which are logged and counted. An error of the call
+        becomes the result of all of them."""
+        refs = [ClaimRef(claim.namespace, claim.name, claim.uid) for claim in claims]
+        if not refs:  # `SelfCheck`
+            return {}
+        begun = time.perf_counter()
+        with new_call(operation):
+            # Not at level info: the result is logged, and a call that hangs is logged by the
+            # time limits of the hardware.
+            logger.debug("begun: %s", refs)
+            self.observer.on_begin(operation)
+            try:
+                with self._admitted(refs, context):
+                    found = call(refs)
+            except GcuError as error:
+                found = {ref.uid: error for ref in refs}
+            except Exception as error:
+                logger.exception("the call failed")
+                found = {ref.uid: internal_error(error) for ref in refs}
+            results = _completed(found, refs)
+            errors = [each for each in results.values() if isinstance(each, GcuError)]
+            self.observer.on_end(operation, time.perf_counter() - begun, errors)
+            self.effects.before(reply)
+            context.add_callback(partial(self.effects.after, reply))
+        return results
 
-def _refs(claims: Iterable[api.Claim]) -> list[ClaimRef]:
-    return [ClaimRef(claim.namespace, claim.name, claim.uid) for claim in claims]
+    @contextmanager
+    def _admitted(self, refs: Sequence[ClaimRef], context: grpc.ServicerContext) -> Iterator[None]:
+        """Wait for a free place, and hold it inside. Raises Refused if an earlier call for one of
+        the claims still runs although the kubelet has given it up.
+
+        The kubelet gives up after 45 s (k8s.io/kubernetes, ``pkg/kubelet/cm/dra/plugin``) and calls
+        again, while the earlier call may wait for a card that hangs. Each call would take one more
+        thread, until none is left for other cards. Calls that have not been given up run in
+        parallel, because pods may share a claim.
+        """
+        call = frozenset(ref.uid for ref in refs), context
+        with self._running_lock:
+            for uids, caller in self._running:
+                shared = [ref for ref in refs if ref.uid in uids]
+                if shared and not caller.is_active():
+                    raise Refused(
+                        f"an earlier call for claim {shared[0]}, which was given up, is still "
+                        "running",
+                        remedy="the kubelet retries; the agent's log says what the call waits for",
+                    )
+            self._running.append(call)
+        placed = self._places.acquire(timeout=self.patience)
+        try:
+            yield
+        finally:
+            if placed:
+                self._places.release()
+            with self._running_lock:
+                self._running.remove(call)
 
 
 def _prepared(result: Prepared | GcuError) -> api.NodePrepareResourceResponse:
@@ -64,3 +182,17 @@ def _prepared(result: Prepared | GcuError) -> api.NodePrepareResourceResponse:
             for device in result
         ]
     )
+
+
+def _completed(
+    found: Mapping[str, R | GcuError], refs: Sequence[ClaimRef]
+) -> dict[str, R | GcuError]:
+    """One result for each of `refs`, in their order. Each result is logged."""
+    results = {ref.uid: found.get(ref.uid, GcuError(f"claim {ref} got no result")) for ref in refs}
+    for ref in refs:
+        result = results[ref.uid]
+        if isinstance(result, GcuError):
+            logger.error("claim %s (%s): %s", ref, ref.uid, result)
+        else:
+            logger.info("claim %s (%s): done", ref, ref.uid)
+    return results

@@ -13,8 +13,8 @@ from dra_driver.agent.agent import Agent
 from dra_driver.agent.metrics import AgentMetrics, NodeCollector
 from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.agent.sources import DevicesSource, LedgerSource
-from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, ListedDevice
-from dra_driver.kubelet_api.dra.claim_service import ClaimService
+from dra_driver.kubelet_api.device_plugin.service import ContainerEdits, ListedDevice
+from dra_driver.kubelet_api.dra.service import DraServicer
 from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import GcuError, JournalError, Refused
@@ -22,7 +22,7 @@ from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
 from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice, record
 from tests.generated_docs import AGENT_METRICS
 from tests.unit.agent.node import Node
-from tests.unit.kubelet_api.callers import Caller
+from tests.unit.kubelet_api.callers import prepare, unprepare
 from tests.unit.kubelet_api.dra.handler import Handler
 from tests.unit.node.claims.counted import ref
 from tests.unit.node.world import hold
@@ -35,11 +35,11 @@ def registry() -> CollectorRegistry:
 
 def test_calls_of_the_kubelet(registry: CollectorRegistry) -> None:
     answers = Handler({"uid-a": (), "uid-bad": Refused("no")}, {"uid-bad": GcuError("no")})
-    claims = ClaimService(answers, AgentMetrics(registry), Effects())
-    claims.prepare([ref("a"), ref("bad")], Caller().context)
-    claims.prepare([ref("a")], Caller().context)
-    claims.unprepare([ref("bad")], Caller().context)
-    claims.prepare([], Caller().context)  # the liveness probe
+    claims = DraServicer(answers, AgentMetrics(registry), Effects())
+    prepare(claims, [ref("a"), ref("bad")])
+    prepare(claims, [ref("a")])
+    unprepare(claims, [ref("bad")])
+    prepare(claims, [])  # the liveness probe
 
     def value(name: str, **labels: str) -> float | None:
         return registry.get_sample_value(f"gcu_agent_{name}", labels)
@@ -83,9 +83,8 @@ def test_allocate(registry: CollectorRegistry) -> None:
 
 def test_what_ends_with_an_error_is_not_in_flight(registry: CollectorRegistry) -> None:
     broken = Handler(JournalError("the disk is gone"))
-    claims = ClaimService(broken, AgentMetrics(registry), Effects())
-    answers = claims.prepare([ref("a")], Caller().context)
-    assert isinstance(answers["uid-a"], JournalError)
+    claims = DraServicer(broken, AgentMetrics(registry), Effects())
+    assert prepare(claims, [ref("a")]) == {"uid-a": "the disk is gone"}
     labels = {"operation": "prepare"}
     assert registry.get_sample_value("gcu_agent_requests_inflight", labels) == 0
     errors = {"operation": "prepare", "error": "JournalError"}

@@ -39,7 +39,7 @@ def test_an_agent_without_one_of_its_threads_is_not_alive(node: Node) -> None:
 
     def end_the_plugin(timeout: float) -> None:
         dra._plugin.stop(grace=0)
-        dra._plugin._watcher.join(timeout)
+        dra._plugin._thread.join(timeout)
 
     parts: dict[str, Callable[[float], None]] = {
         "the readiness reporter": agent._readiness.stop,

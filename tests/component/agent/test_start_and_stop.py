@@ -122,14 +122,10 @@ def test_a_journal_that_is_rebuilt_from_cdi_files_is_told(
 
 def test_a_kubelet_whose_folders_come_late_is_waited_for(node: Node) -> None:
     node.sockets.registration.parent.rmdir()
-
-    def look(point: Point) -> None:
-        # The service's socket is taken back each time, as the other cannot be made.
-        if point is Point.SOCKET_BIND and "plugins_registry" in str(agent.ready()):
-            node.sockets.registration.parent.mkdir(exist_ok=True)
-
-    agent = node.agent(Watching(look))
+    agent = node.agent()
     agent.start()
+    wait_until(lambda: "plugins_registry" in str(agent.ready()), 60.0, "the reason")
+    node.sockets.registration.parent.mkdir()
     assert agent._startup.done.wait(60)
     fake_kubelet.notify(node.sockets.registration, registered=True)
 

@@ -10,15 +10,20 @@ from typing import Final
 
 import pytest
 
-from dra_driver.device_plugin.node_annotations import DRS_CAPACITY, GCUSHARE, SHARED_CAPACITY
-from dra_driver.device_plugin.node_annotator import node_annotator
+from dra_driver.device_plugin.node_annotations import (
+    DRS_CAPACITY,
+    GCUSHARE,
+    SHARED_CAPACITY,
+    node_metadata,
+)
 from dra_driver.kube.api import PatchType
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import Forbidden, KubeError
+from dra_driver.kube.node_metadata import apply_metadata
 from dra_driver.kube.resources import BINDINGS, NODES, PODS
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.effects import Effects
-from dra_driver.model.names import ANNOTATION_ASSIGNED, ANNOTATION_CARDS, DRIVER
+from dra_driver.model.names import ANNOTATION_ASSIGNED, ANNOTATION_CARDS, DRIVER, FIELD_MANAGER
 from tests.chart.helm import RELEASE
 from tests.cluster.cluster import Cluster
 from tests.cluster.fixtures import DRIVER_NAMESPACE, temporary_namespace
@@ -118,11 +123,9 @@ def test_the_label_goes_with_the_cards(control_plane: Cluster, agent: Client, th
     control_plane.kubectl("label", "node", OWN, f"{GCUSHARE}-")
     if theirs:
         control_plane.kubectl("label", "node", OWN, f"{GCUSHARE}=true")
-    views = iter((view(), view(cards=())))
-    reporter = node_annotator(agent, OWN, view=lambda: next(views), recorded=lambda: ())
-    reporter.run_once()
+    apply_metadata(agent, OWN, node_metadata(view(), ()) or {}, FIELD_MANAGER)
     assert GCUSHARE in agent.get(NODES, OWN)["metadata"]["labels"]
-    reporter.run_once()
+    apply_metadata(agent, OWN, node_metadata(view(cards=()), ()) or {}, FIELD_MANAGER)
     assert (GCUSHARE in agent.get(NODES, OWN)["metadata"]["labels"]) is theirs
 
 

@@ -24,13 +24,13 @@ class Late(NodePods):
     """Whose watch tells of `coming` while that is waited for, and not before."""
 
     def __init__(self, *coming: dict[str, Any]) -> None:
-        super().__init__()
+        super().__init__(lag=lambda: 60.0)
         self.coming = coming
 
-    def wait_for(self, is_there: Callable[[Collection[Any]], bool], within: float) -> bool:
+    def wait_for(self, is_there: Callable[[Collection[Any]], bool]) -> bool:
         with ThreadPoolExecutor(1) as watch:
             watch.submit(self.on_replace, self.coming)
-            return super().wait_for(is_there, within)
+            return super().wait_for(is_there)
 
 
 class Node:
@@ -70,9 +70,8 @@ class Node:
             kubelet_root=self.kubelet.folders.plugins.parent,
             release_interval=self.release_interval,
             pods=self.pods,
-            pods_lag=lambda: 60.0 if isinstance(self.pods, Late) else 0.0,
         )
-        self.plugin.start()
+        self.plugin.serve()
         self.kubelet.until(lambda: len(self.kubelet.registered) >= known + 3, "not registered")
         self.kubelet.until(self.is_known, "no lists came")
 
@@ -85,7 +84,7 @@ class Node:
         )
 
     def stop(self) -> None:
-        self.plugin.stop(0)
+        self.plugin.withdraw(0)
 
     def counts(self) -> tuple[int, int, int]:
         """Whole cards, slices and units of DRS size that the kubelet has."""

@@ -83,13 +83,6 @@ def test_who_asks_for_it_is_counted_and_gets_nothing(node: Node) -> None:
         node.kubelet.admit("b", "main", RESOURCE_COUNT, 2)
 
 
-def test_it_may_be_served_again_and_again(node: Node) -> None:
-    node.cards = set(CARDS)
-    count = node.start()
-    count.serve()
-    node.becomes(*CARDS)
-
-
 def test_one_that_is_not_served_is_silent(node: Node) -> None:
     count = CardCount(lambda: CARDS, kubelet_root=node.kubelet.folders.plugins.parent)
     count.wake()

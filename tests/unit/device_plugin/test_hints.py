@@ -6,8 +6,13 @@ from typing import Any
 
 import pytest
 
-from dra_driver.device_plugin.hints import hints, is_requested
-from dra_driver.device_plugin.preference import Hint, prefer_share, prefer_whole
+from dra_driver.device_plugin.preference import (
+    Hint,
+    find_hints,
+    is_requested,
+    prefer_share,
+    prefer_whole,
+)
 from dra_driver.kubelet_api.device_plugin.record import Recorded
 from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.mode import Mode
@@ -89,7 +94,7 @@ ONE, TWO = map(str, CARDS[:2])
 def test_the_cards_of_pods_that_wait(
     pods: list[Any], served: list[Recorded], hinted: list[tuple[str, int]]
 ) -> None:
-    found = hints(pods, served, Mode.DRS, 3)
+    found = find_hints(pods, served, Mode.DRS, 3)
     assert [(str(card), hint.needed) for hint in found for card in hint.cards] == hinted
 
 

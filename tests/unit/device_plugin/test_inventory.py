@@ -10,7 +10,7 @@ import pytest
 from dra_driver.config.card_rules import CardConfig
 from dra_driver.device_plugin.allocator import planned_devices
 from dra_driver.device_plugin.inventory import NodeDevices, inventories
-from dra_driver.kubelet_api.device_plugin.handler import ListedDevice
+from dra_driver.kubelet_api.device_plugin.service import ListedDevice
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.claims.owner import ContainerAllocation, Owner

@@ -8,43 +8,40 @@ from typing import Any, cast
 import pytest
 
 from dra_driver.device_plugin.inventory import NodeDevices
-from dra_driver.device_plugin.node_annotator import node_annotator
+from dra_driver.device_plugin.node_annotations import node_metadata
 from dra_driver.kube.api import Api, PatchType
 from dra_driver.kube.errors import Unavailable
+from dra_driver.kube.node_metadata import NodeMetadataWriter
 from dra_driver.kube.resources import NODES, Resource
 from dra_driver.kubelet_api.device_plugin.record import Recorded
-from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.node_cards import Hold, NodeCard, parse_cards
 from dra_driver.model.errors import JournalError
+from dra_driver.model.names import FIELD_MANAGER
 from tests.unit.device_plugin.test_node_annotations import TWO, granted, recorded, view
 
 
 class World:
-    """`checkpoint` and `view` are None where they cannot be read."""
+    """`view` is None where it cannot be read."""
 
     def __init__(self) -> None:
         self.now = 1000.0
         self.view: NodeDevices | None = view()
-        self.checkpoint: Collection[Recorded] | None = ()
+        self.checkpoint: Collection[Recorded] = ()
         self.kubelet = 1
         self.away = False
         self.patches: list[Object] = []
         self.pauses: list[float] = []
-        self.reporter = node_annotator(
+        self.reporter = NodeMetadataWriter(
+            "node-annotator",
             cast("Api", self),
             "node-1",
-            view=self.read,
-            recorded=self.recorded,
+            wanted=lambda: node_metadata(self.read(), self.checkpoint),
+            field_manager=FIELD_MANAGER,
             kubelet=lambda: self.kubelet,
             clock=lambda: self.now,
             wait=self.wait,
         )
-
-    def recorded(self) -> Collection[Recorded]:
-        if self.checkpoint is None:
-            raise KubeletError("no checkpoint")
-        return self.checkpoint
 
     def patch(self, resource: Resource, name: str, body: Object, **more: Any) -> None:
         assert (resource, name, more["subresource"]) == (NODES, "node-1", "status")
@@ -90,7 +87,6 @@ def test_what_has_not_changed_is_not_written_again(world: World) -> None:
 
 def test_whose_it_is_comes_with_the_kubelets_record(world: World) -> None:
     world.view = view(granted(TWO))
-    world.checkpoint = None
     world.reporter.run_once()
     world.checkpoint = [recorded(TWO, "pod-a")]
     world.reporter.run_once()

@@ -117,7 +117,7 @@ def test_pods_wait_in_the_order_in_which_they_came() -> None:
 )
 def test_a_pod_is_awaited_until_the_watch_tells_of_it(told: Callable[[NodePods], None]) -> None:
     """Told of between the first question and the next one."""
-    pods, asked = NodePods(), []
+    pods, asked = NodePods(lag=lambda: 3600.0), []
 
     def is_there(found: Collection[Any]) -> bool:
         asked.append(len(found))
@@ -126,7 +126,7 @@ def test_a_pod_is_awaited_until_the_watch_tells_of_it(told: Callable[[NodePods],
         return bool(found)
 
     with ThreadPoolExecutor(1) as pool:
-        assert pods.wait_for(is_there, 3600)
+        assert pods.wait_for(is_there)
     assert asked == [0, 1]
 
 
@@ -134,4 +134,4 @@ def test_a_pod_is_awaited_until_the_watch_tells_of_it(told: Callable[[NodePods],
 def test_a_pod_that_has_ended_is_none_that_is_awaited(phase: str) -> None:
     pods = NodePods()
     pods.on_replace([pod("a", phase)])
-    assert pods.wait_for(bool, 0) == (phase != "Failed")
+    assert pods.wait_for(bool) == (phase != "Failed")

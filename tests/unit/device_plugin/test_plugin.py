@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from dra_driver.device_plugin.node_pods import NodePods
-from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
 from dra_driver.model.card import Problem
 from dra_driver.model.mode import Mode
@@ -23,12 +23,25 @@ from tests.unit.node.world import CARDS
 CHECKOUT: Final = Path(__file__).parents[3]
 
 
+Make = Callable[..., Node]
+
+
 @pytest.fixture
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    made = Node(tmp_path_factory.mktemp("k"))  # a short path
-    yield made
-    made.stop()
-    made.kubelet.stop()
+def make_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Make]:
+    with ExitStack() as stack:
+
+        def make(**how: Any) -> Node:
+            node = Node(tmp_path_factory.mktemp("k"), **how)  # a short path
+            stack.callback(node.kubelet.stop)
+            stack.callback(node.stop)
+            return node
+
+        yield make
+
+
+@pytest.fixture
+def node(make_node: Make) -> Node:
+    return make_node()
 
 
 def test_the_kinds_of_a_card_shrink_and_grow_together(node: Node) -> None:
@@ -54,23 +67,17 @@ def test_pods_are_packed(node: Node) -> None:
         node.kubelet.admit("more", "main", SHARED, 1)
 
 
-def test_a_kubelet_that_keeps_the_last_pod_on_record(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
+def test_a_kubelet_that_keeps_the_last_pod_on_record(make_node: Make) -> None:
     there = [{"metadata": {"namespace": "team", "name": "a", "uid": "uid-a"}}]
     pods = NodePods(lambda: list(there))
     pods.on_replace([])  # late
-    node = Node(tmp_path_factory.mktemp("k"), pods=pods)
-    try:
-        node.kubelet.admit("a", "main", DRS, 3)
-        node.becomes(1, 6, 12)
-        node.kubelet.end("a")
-        there.clear()
-        node.becomes(2, 12, 12)
-        assert (node.profiles(ONE), node.world.files()) == ([], {})
-    finally:
-        node.stop()
-        node.kubelet.stop()
+    node = make_node(pods=pods)
+    node.kubelet.admit("a", "main", DRS, 3)
+    node.becomes(1, 6, 12)
+    node.kubelet.end("a")
+    there.clear()
+    node.becomes(2, 12, 12)
+    assert (node.profiles(ONE), node.world.files()) == ([], {})
 
 
 def test_a_size_without_profile_is_refused_in_words(node: Node) -> None:
@@ -109,51 +116,39 @@ def waits(name: str, card: str, *slices: int) -> dict[str, Any]:
     }
 
 
-def test_a_pod_of_which_the_kubelet_hears_first_comes_to_its_card(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
+def test_a_pod_of_which_the_kubelet_hears_first_comes_to_its_card(make_node: Make) -> None:
     """Without the pod its first container would come to the card with the fewest slices left, and
     its second one to another."""
-    node = Node(tmp_path_factory.mktemp("k"), pods=Late(waits("a", ONE, 4), waits("b", TWO, 2, 1)))
-    try:
-        for pod, container, slices in (("a", "c0", 4), ("b", "c0", 2), ("b", "c1", 1)):
-            node.kubelet.admit(pod, container, SHARED, slices)
-        held = [
-            (each.pod, device.partition("/")[0])
-            for each in node.kubelet.entries
-            for device in each.devices
-        ]
-    finally:
-        node.stop()
-        node.kubelet.stop()
+    node = make_node(pods=Late(waits("a", ONE, 4), waits("b", TWO, 2, 1)))
+    for pod, container, slices in (("a", "c0", 4), ("b", "c0", 2), ("b", "c1", 1)):
+        node.kubelet.admit(pod, container, SHARED, slices)
+    held = [
+        (each.pod, device.partition("/")[0])
+        for each in node.kubelet.entries
+        for device in each.devices
+    ]
     assert set(held) == {("a", ONE), ("b", TWO)}
 
 
-def test_containers_of_a_pod_stay_together_whichever_pod_comes_first(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
+def test_containers_of_a_pod_stay_together_whichever_pod_comes_first(make_node: Make) -> None:
     """Each was placed on a card, and the kubelet takes on the one first for which the other's card
     is preferred."""
     pods = NodePods()
     pods.on_replace([waits("a", ONE, 2, 4), waits("b", TWO, 2, 1)])
-    node = Node(tmp_path_factory.mktemp("k"), pods=pods)
-    try:
-        for pod, slices in (("b", (2, 1)), ("a", (2, 4))):
-            for at, amount in enumerate(slices):
-                node.kubelet.admit(pod, f"c{at}", SHARED, amount)
-        cards = {
-            pod: {
-                device.partition("/")[0]
-                for each in node.kubelet.entries
-                if each.pod == pod
-                for device in each.devices
-            }
-            for pod in ("a", "b")
+    node = make_node(pods=pods)
+    for pod, slices in (("b", (2, 1)), ("a", (2, 4))):
+        for at, amount in enumerate(slices):
+            node.kubelet.admit(pod, f"c{at}", SHARED, amount)
+    cards = {
+        pod: {
+            device.partition("/")[0]
+            for each in node.kubelet.entries
+            if each.pod == pod
+            for device in each.devices
         }
-        assert [len(each) for each in cards.values()] == [1, 1], cards
-    finally:
-        node.stop()
-        node.kubelet.stop()
+        for pod in ("a", "b")
+    }
+    assert [len(each) for each in cards.values()] == [1, 1], cards
 
 
 def test_an_init_container_hands_its_instance_on(node: Node) -> None:
@@ -233,18 +228,6 @@ def test_a_card_that_is_lost_and_comes_back(node: Node) -> None:
     node.becomes(1, 12, 6)
 
 
-def test_a_start_that_fails_can_be_tried_again(node: Node) -> None:
-    node.stop()
-    in_the_way = node.kubelet.folders.socket(Mode.DRS.value, "")
-    in_the_way.touch()
-    with pytest.raises(SocketError, match="in the way"):
-        node.start()
-    assert not node.kubelet.folders.socket(Mode.WHOLE.value, "").exists()
-    in_the_way.unlink()
-    node.plugin.start()
-    node.becomes(2, 12, 12)
-
-
 def test_what_is_wrong_is_told(node: Node) -> None:
     assert node.plugin.problem() is None
     assert node.plugin.is_alive()
@@ -252,24 +235,20 @@ def test_what_is_wrong_is_told(node: Node) -> None:
     assert not node.plugin.is_alive()
 
 
-def test_forty_eight_pods_at_once(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_forty_eight_pods_at_once(make_node: Make) -> None:
     """24 instances, and each of these calls a second time beside the first."""
-    node = Node(tmp_path_factory.mktemp("k"), cards=4, release_interval=60)
-    try:
-        stub = node.kubelet.endpoints[DRS].stub
+    node = make_node(cards=4, release_interval=60)
+    stub = node.kubelet.endpoints[DRS].stub
 
-        def allocate(at: int) -> int:
-            devices = ids(at % 4, Mode.DRS, at // 4 % 6)
-            request = api.AllocateRequest(
-                container_requests=[api.ContainerAllocateRequest(devices_ids=devices)]
-            )
-            return len(stub.Allocate(request, timeout=20).container_responses)
+    def allocate(at: int) -> int:
+        devices = ids(at % 4, Mode.DRS, at // 4 % 6)
+        request = api.AllocateRequest(
+            container_requests=[api.ContainerAllocateRequest(devices_ids=devices)]
+        )
+        return len(stub.Allocate(request, timeout=20).container_responses)
 
-        with ThreadPoolExecutor(48) as pool:
-            assert sum(pool.map(allocate, range(48))) == 48
-        assert [len(node.profiles(str(card))) for card in CARDS] == [6] * 4
-        assert len(node.agent.held()) == 24
-        assert not node.world.tool.refusals
-    finally:
-        node.stop()
-        node.kubelet.stop()
+    with ThreadPoolExecutor(48) as pool:
+        assert sum(pool.map(allocate, range(48))) == 48
+    assert [len(node.profiles(str(card))) for card in CARDS] == [6] * 4
+    assert len(node.agent.held()) == 24
+    assert not node.world.tool.refusals

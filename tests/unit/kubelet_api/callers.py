@@ -1,4 +1,4 @@
-"""What a claim service is given for a call, and whom it tells of it."""
+"""Calls of the servicer of claims: what it is given, what it answers, and whom it tells of it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import cast
 
 import grpc
 
+from dra_driver.kubelet_api.dra.service import DraServicer
+from dra_driver.kubelet_api.generated import dra_v1_pb2 as api
+from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.errors import GcuError
 
 
@@ -25,6 +28,28 @@ class Caller:
     @property
     def context(self) -> grpc.ServicerContext:
         return cast("grpc.ServicerContext", self)
+
+
+def prepare(
+    servicer: DraServicer, refs: Sequence[ClaimRef], caller: Caller | None = None
+) -> dict[str, str]:
+    """The error of each claim by UID, empty for success."""
+    request = api.NodePrepareResourcesRequest(claims=claims_of(refs))
+    answer = servicer.NodePrepareResources(request, (caller or Caller()).context)
+    return {uid: claim.error for uid, claim in answer.claims.items()}
+
+
+def unprepare(
+    servicer: DraServicer, refs: Sequence[ClaimRef], caller: Caller | None = None
+) -> dict[str, str]:
+    """The error of each claim by UID, empty for success."""
+    request = api.NodeUnprepareResourcesRequest(claims=claims_of(refs))
+    answer = servicer.NodeUnprepareResources(request, (caller or Caller()).context)
+    return {uid: claim.error for uid, claim in answer.claims.items()}
+
+
+def claims_of(refs: Sequence[ClaimRef]) -> list[api.Claim]:
+    return [api.Claim(namespace=ref.namespace, name=ref.name, uid=ref.uid) for ref in refs]
 
 
 class Observer:

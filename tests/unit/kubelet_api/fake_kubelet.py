@@ -17,6 +17,7 @@ from dra_driver.kubelet_api.generated import (
 )
 from dra_driver.kubelet_api.rpc import RpcService, Stub
 from dra_driver.model.claims.claim import ClaimRef
+from tests.unit.kubelet_api.callers import claims_of
 
 PATIENCE = 60.0
 """Seconds after which a test fails; nothing takes as long, on however busy a machine."""
@@ -52,10 +53,9 @@ def notify(path: Path, *, registered: bool, error: str = "") -> None:
 def prepare_v1(
     path: Path, *refs: ClaimRef, patience: float = PATIENCE
 ) -> dra_v1_pb2.NodePrepareResourcesResponse:
-    claims = [dra_v1_pb2.Claim(namespace=r.namespace, name=r.name, uid=r.uid) for r in refs]
     with dial(path) as channel:
         stub = Stub(channel, service.SERVICE)
-        request = dra_v1_pb2.NodePrepareResourcesRequest(claims=claims)
+        request = dra_v1_pb2.NodePrepareResourcesRequest(claims=claims_of(refs))
         answer: dra_v1_pb2.NodePrepareResourcesResponse = stub.NodePrepareResources(
             request, timeout=patience
         )
@@ -63,10 +63,9 @@ def prepare_v1(
 
 
 def unprepare_v1(path: Path, *refs: ClaimRef) -> dra_v1_pb2.NodeUnprepareResourcesResponse:
-    claims = [dra_v1_pb2.Claim(namespace=r.namespace, name=r.name, uid=r.uid) for r in refs]
     with dial(path) as channel:
         stub = Stub(channel, service.SERVICE)
-        request = dra_v1_pb2.NodeUnprepareResourcesRequest(claims=claims)
+        request = dra_v1_pb2.NodeUnprepareResourcesRequest(claims=claims_of(refs))
         answer: dra_v1_pb2.NodeUnprepareResourcesResponse = stub.NodeUnprepareResources(
             request, timeout=PATIENCE
         )

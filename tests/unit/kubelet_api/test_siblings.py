@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.kubelet_api.siblings import Siblings, dra_siblings
+from dra_driver.kubelet_api.siblings import Siblings
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.effects import Effects
 
@@ -43,7 +43,7 @@ class Folders:
         return path
 
     def siblings(self) -> Siblings:
-        return Siblings(dra_siblings(self.sockets), Effects())
+        return Siblings(self.sockets, Effects())
 
 
 @pytest.fixture

@@ -13,8 +13,7 @@ from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS, Resource
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.uninstall.check import CheckSettings, check
-from tests.unit.uninstall.test_cards import FREE, SHARED, node
-from tests.unit.uninstall.test_holders import NODE_1, claim
+from tests.unit.uninstall.test_holders import FREE, NODE_1, SHARED, claim, node
 
 SETTINGS = CheckSettings(release="gcu", release_namespace="gcu-system", revision=3)
 BY_LIMITS = SETTINGS.model_copy(update={"by_limits": True})

@@ -6,7 +6,7 @@ from dra_driver.kube.errors import Invalid
 from dra_driver.kube.resources import MUTATING_WEBHOOK_CONFIGURATIONS, PODS
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import DRIVER, SCHEDULING_GATE
-from dra_driver.uninstall.gates import lift_gates
+from dra_driver.uninstall.check import lift_gates
 from tests.control_plane.objects import pod_with
 from tests.fake_api.api import FakeApi
 

@@ -9,7 +9,7 @@ import pytest
 
 from dra_driver.agent.dra.device_health import DeviceHealths
 from dra_driver.hardware.efsmi.runner import EfsmiHung
-from dra_driver.kubelet_api.dra.health import Health
+from dra_driver.kubelet_api.dra.health_service import Health
 from dra_driver.model.card import Problem
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.errors import JournalError

@@ -18,11 +18,11 @@ from pathlib import Path
 import grpc
 
 from dra_driver.kubelet_api import pod_resources
-from dra_driver.kubelet_api.device_plugin.folders import Folders
 from dra_driver.kubelet_api.device_plugin.service import REGISTRATION, SERVICE
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
 from dra_driver.kubelet_api.generated import podresources_v1_pb2 as pods_api
 from dra_driver.kubelet_api.rpc import Stub
+from dra_driver.kubelet_api.sockets import Folders
 
 PATIENCE = 60.0
 

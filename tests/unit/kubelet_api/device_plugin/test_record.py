@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from dra_driver.kubelet_api.device_plugin.record import KubeletRecord, Recorded, parse_checkpoint
+from dra_driver.kubelet_api.device_plugin.record import (
+    KubeletRecord,
+    Recorded,
+    known_checkpoint,
+    parse_checkpoint,
+)
 from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
+from dra_driver.kubelet_api.sockets import Folders
 from tests.unit.kubelet_api.device_plugin.device_manager import DeviceManager, Entry
 
 RESOURCE = "enflame.com/gcu"
@@ -43,8 +49,7 @@ class Reader:
         self.writes = True
         self.now = 0.0
         self.record = KubeletRecord(
-            kubelet.folders.pod_resources,
-            kubelet.folders.checkpoint,
+            kubelet.folders,
             send_list=self.tell,
             clock=lambda: self.now,
             wait=self.wait,
@@ -148,6 +153,7 @@ def test_a_checkpoint_that_cannot_be_read(reader: Reader) -> None:
         folder.mkdir()
         return True
 
-    record = KubeletRecord(Path("/nowhere"), folder, send_list=tell)
+    record = KubeletRecord(replace(Folders.of(folder), checkpoint=folder), send_list=tell)
     with pytest.raises(KubeletError, match="cannot be read"):
         record.checkpoint()
+    assert known_checkpoint(folder) == ()

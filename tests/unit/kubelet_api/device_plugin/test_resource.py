@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.kubelet_api.device_plugin.folders import Folders, socket_names
-from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, ListedDevice
-from dra_driver.kubelet_api.device_plugin.resource import ResourceServer
-from dra_driver.kubelet_api.errors import SocketError
+from dra_driver.kubelet_api.device_plugin.service import ContainerEdits, ListedDevice
+from dra_driver.kubelet_api.device_plugin.serving import ResourceServer
+from dra_driver.kubelet_api.sockets import Folders
 from dra_driver.model.card import DeviceNode
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import GcuError, Refused
@@ -22,7 +21,6 @@ from tests.unit.kubelet_api.device_plugin.device_manager import (
 )
 
 RESOURCE = "enflame.com/gcu"
-KINDS = ("whole", "shared", "drs", "count")
 
 
 @dataclass
@@ -60,7 +58,7 @@ class Plugin:
         self.handler = Handler()
         self.effects = Passing()
         self.now = 0.0
-        self.socket = self.kubelet.folders.socket("whole", "pod-uid")
+        self.socket = self.kubelet.folders.socket(RESOURCE, "pod-uid")
         self.server = ResourceServer(
             RESOURCE,
             self.handler,
@@ -73,9 +71,10 @@ class Plugin:
     def meet(self) -> None:
         """Register, and wait until the kubelet has a list."""
         known = len(self.kubelet.registered)
-        self.server.check_socket()
+        self.server.check()
         assert len(self.kubelet.registered) == known + 1
         self.kubelet.until(self.is_known, "no list came")
+        self.server.check()
 
     def problem(self) -> str:
         return self.server.problem or ""
@@ -94,7 +93,7 @@ class Plugin:
 def plugin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plugin]:
     made = Plugin(tmp_path_factory.mktemp("k"))  # a short path
     made.kubelet.start()
-    made.server.start()
+    made.server.serve()
     yield made
     made.server.stop(0)
     made.kubelet.stop()
@@ -112,18 +111,15 @@ def test_the_kubelet_is_told_who_is_there(plugin: Plugin) -> None:
     assert Point.PLUGIN_REGISTER in plugin.effects.seen
     [device] = plugin.kubelet.endpoints[RESOURCE].devices.values()
     assert [node.ID for node in device.topology.nodes] == [1]
-    plugin.server.check_socket()
+    plugin.server.check()
     assert len(plugin.kubelet.registered) == 1
 
 
 def test_the_kubelet_is_told_now_and_then_what_changed_by_itself(plugin: Plugin) -> None:
+    assert plugin.server._broadcaster._resend == 60.0
+    plugin.server._broadcaster._resend = 0.05
     plugin.meet()
     plugin.handler.listed = [ListedDevice("b")]
-    plugin.now += 59
-    plugin.server.check_socket()
-    assert plugin.kubelet.ids(RESOURCE) == ["a"]
-    plugin.now += 1
-    plugin.server.check_socket()
     plugin.kubelet.until(lambda: plugin.kubelet.ids(RESOURCE) == ["b"], "the change was not told")
 
 
@@ -173,24 +169,16 @@ def test_a_kubelet_that_starts_anew_is_told_again(plugin: Plugin) -> None:
     assert plugin.kubelet.ids(RESOURCE) == ["a"]
 
 
-def test_a_check_after_the_end_makes_no_socket_anew(plugin: Plugin) -> None:
-    plugin.meet()
-    plugin.server.stop(0)
-    plugin.server.check_socket()
-    assert not plugin.socket.exists()
-    assert len(plugin.kubelet.registered) == 1
-
-
 def test_a_lost_stream_is_mended_when_time_has_shown_it(plugin: Plugin) -> None:
     plugin.meet()
     plugin.kubelet.endpoints[RESOURCE].channel.close()
     plugin.kubelet.until(lambda: plugin.kubelet.endpoints[RESOURCE].lost, "the stream goes on")
     plugin.until_nobody_listens()
-    plugin.server.check_socket()
+    plugin.server.check()
     assert len(plugin.kubelet.registered) == 1
     plugin.now = 5.0
     plugin.meet()
-    plugin.server.check_socket()
+    plugin.server.check()
     assert plugin.server.problem is None
 
 
@@ -203,11 +191,11 @@ def test_the_stream_after_a_lost_one_may_take_a_moment(
     plugin.until_nobody_listens()
     monkeypatch.setattr(plugin.kubelet, "_follow", lambda *_: None)
     plugin.now = 5.0
-    plugin.server.check_socket()
+    plugin.server.check()
     assert len(plugin.kubelet.registered) == 2
     assert (plugin.problem(), caplog.messages) == ("", [])
     plugin.now = 10.0
-    plugin.server.check_socket()
+    plugin.server.check()
     assert "does not ask for its devices" in plugin.problem()
 
 
@@ -216,14 +204,14 @@ def test_a_kubelet_that_does_not_ask_for_the_devices_is_a_problem(
 ) -> None:
     with monkeypatch.context() as deaf:
         deaf.setattr(plugin.kubelet, "_follow", lambda *_: None)
-        plugin.server.check_socket()
+        plugin.server.check()
         assert plugin.problem() == ""
         plugin.now = 5.0
-        plugin.server.check_socket()
+        plugin.server.check()
         assert "does not ask for its devices" in plugin.problem()
     plugin.now = 10.0
     plugin.meet()
-    plugin.server.check_socket()
+    plugin.server.check()
     assert plugin.problem() == ""
 
 
@@ -248,18 +236,26 @@ def test_why_the_kubelet_does_not_know_of_us(
     plugin: Plugin, trouble: Callable[[Plugin], None], words: str
 ) -> None:
     trouble(plugin)
-    plugin.server.check_socket()
+    plugin.server.check()
     assert words in (plugin.server.problem or "")
     plugin.kubelet.start()
     plugin.meet()
     assert plugin.server.problem is None
 
 
-def test_each_pod_of_ours_has_its_own_sockets(tmp_path: Path) -> None:
+def test_what_is_in_the_way_of_its_socket_is_told(plugin: Plugin) -> None:
+    plugin.server.stop(0)
+    plugin.socket.touch()
+    plugin.server.check()
+    assert "enflame.com/gcu is not served" in plugin.problem()
+    assert "in the way" in plugin.problem()
+    plugin.socket.unlink()
+    plugin.server.check()
+    assert plugin.problem() == ""
+
+
+def test_each_pod_of_ours_has_its_own_sockets() -> None:
     folders = Folders.of(Path("/var/lib/kubelet"))
-    paths = {folders.socket(kind, uid) for kind in KINDS for uid in ("", "one", "two")}
-    assert len(paths) == 12
-    for kind in KINDS:
-        assert sum(bool(socket_names(kind).fullmatch(path.name)) for path in paths) == 3
-    with pytest.raises(SocketError, match="shorter root"):
-        Folders.of(tmp_path / ("x" * 100)).socket("whole", "")
+    names = ("enflame.com/gcu", "enflame.com/shared-gcu", "enflame.com/gcu-count")
+    paths = {folders.socket(name, uid) for name in names for uid in ("", "one", "two")}
+    assert len(paths) == 9

@@ -7,26 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.kubelet_api.device_plugin.serving import ResourceServers, Served
+from dra_driver.kubelet_api.device_plugin.serving import ResourceServers
 from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.model.effects import Effects
 from tests.unit.kubelet_api.device_plugin.device_manager import DeviceManager
 from tests.unit.kubelet_api.device_plugin.test_resource import Handler
 
-NAMES = {"one": "a.example/one", "two": "a.example/two"}
+ONE, TWO = NAMES = ("a.example/one", "a.example/two")
 
 
 class Node:
     def __init__(self, root: Path) -> None:
         self.kubelet = DeviceManager(root)
         self.kubelet.start()
-        self.handlers = {kind: Handler() for kind in NAMES}
+        self.handlers = {name: Handler() for name in NAMES}
         self.made: list[ResourceServers] = []
 
     def servers(self, patience: float | None = 0.0) -> ResourceServers:
         made = ResourceServers(
-            [Served(kind, name, self.handlers[kind]) for kind, name in NAMES.items()],
-            folders=self.kubelet.folders,
+            self.handlers,
+            kubelet_root=self.kubelet.folders.plugins.parent,
             pod_uid="",
             register_after=patience,
             effects=Effects(),
@@ -35,7 +35,7 @@ class Node:
         return made
 
     def registered(self) -> bool:
-        return {*self.kubelet.endpoints} == {*NAMES.values()}
+        return {*self.kubelet.endpoints} == {*NAMES}
 
     def wait(self) -> None:
         self.kubelet.until(self.registered, "not registered")
@@ -49,18 +49,18 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     made = Node(tmp_path_factory.mktemp("k"))  # a short path
     yield made
     for servers in made.made:
-        servers.stop(0)
+        servers.withdraw(0)
     made.kubelet.stop()
 
 
 def test_each_has_its_own_devices(node: Node) -> None:
     servers = node.servers()
-    assert "not registered with the kubelet yet" in (servers.problem or "")
-    servers.start()
+    assert "not registered with the kubelet yet" in (servers.problem() or "")
+    servers.serve()
     node.wait()
-    node.kubelet.admit("a", "main", NAMES["two"], 1)
-    assert (node.handlers["one"].asked, node.handlers["two"].asked) == ([], [["a"]])
-    assert servers.problem is None
+    node.kubelet.admit("a", "main", TWO, 1)
+    assert (node.handlers[ONE].asked, node.handlers[TWO].asked) == ([], [["a"]])
+    assert servers.problem() is None
     assert servers.is_alive()
     assert servers.notify()
 
@@ -68,7 +68,7 @@ def test_each_has_its_own_devices(node: Node) -> None:
 @pytest.mark.parametrize("patience", [None, 600.0], ids=["as long as it takes", "for a while"])
 def test_nothing_is_registered_before_it_is_announced(node: Node, patience: float | None) -> None:
     servers = node.servers(patience)
-    servers.start()
+    servers.serve()
     with node.kubelet.news:
         assert not node.kubelet.news.wait_for(lambda: bool(node.kubelet.registered), 0.3)
     assert not servers.notify()
@@ -76,13 +76,23 @@ def test_nothing_is_registered_before_it_is_announced(node: Node, patience: floa
     node.wait()
 
 
-def test_where_one_cannot_be_served_none_is(node: Node) -> None:
+def test_a_start_that_fails_can_be_tried_again(node: Node) -> None:
     servers = node.servers()
-    first, second = (node.kubelet.folders.socket(kind, "") for kind in NAMES)
-    second.touch()
+    in_the_way = node.kubelet.folders.socket(TWO, "")
+    in_the_way.touch()
     with pytest.raises(SocketError, match="in the way"):
-        servers.start()
-    assert not first.exists()
-    second.unlink()
-    servers.start()
+        servers.serve()
+    in_the_way.unlink()
+    for _ in range(2):
+        servers.serve()
     node.wait()
+
+
+def test_after_the_end_no_socket_is_made_anew(node: Node) -> None:
+    servers = node.servers()
+    servers.serve()
+    node.wait()
+    servers.withdraw(60)
+    servers.run()
+    assert not any(node.kubelet.folders.socket(name, "").exists() for name in NAMES)
+    assert not servers.is_alive()

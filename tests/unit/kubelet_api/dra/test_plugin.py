@@ -53,14 +53,7 @@ def effects() -> Passing:
 
 
 @pytest.fixture
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("k")  # a short path, as sockets lie below it
-
-
-@pytest.fixture
 def sockets(root: Path) -> Sockets:
-    for folder in ("plugins", "plugins_registry"):
-        (root / folder).mkdir()
     return Sockets.of(root)
 
 
@@ -215,8 +208,7 @@ def test_a_start_after_a_kill_takes_over_the_sockets(
 
 @pytest.mark.parametrize("missing", ["plugins", "plugins_registry"])
 def test_a_wrong_root_directory_is_told(root: Path, handler: Handler, missing: str) -> None:
-    for folder in {"plugins", "plugins_registry"} - {missing}:
-        (root / folder).mkdir()
+    (root / missing).rmdir()
     plugin = KubeletPlugin(handler, list, Sockets.of(root), Observer())
     with pytest.raises(SocketError, match="kubeletRootDir"):
         plugin.start()
@@ -227,7 +219,7 @@ def test_its_threads_live_until_it_is_stopped(plugin: KubeletPlugin) -> None:
     assert plugin.is_alive()
     assert plugin.fault() is None
     plugin.stop(grace=1)
-    plugin._watcher.join(fake_kubelet.PATIENCE)
+    plugin._thread.join(fake_kubelet.PATIENCE)
     plugin._self_check._thread.join(fake_kubelet.PATIENCE)
     assert not plugin.is_alive()
 
@@ -247,12 +239,10 @@ def test_the_health_is_sent_again_when_another_agent_leaves(
 ) -> None:
     """The kubelet forgets then what both have sent, perhaps a little later: so it is sent twice.
     Two changes that come at once are one list."""
-    for folder in ("plugins", "plugins_registry"):
-        (root / folder).mkdir()
     one, other = (Sockets.of(root, uid) for uid in ("pod-one", "pod-two"))
     plugin = KubeletPlugin(handler, list, one, Observer(), check_every=0.01)
     leaver = KubeletPlugin(handler, list, other, Observer())
-    plugin._broadcaster._resend = None  # it does not come by itself
+    plugin._broadcaster._resend = LONG  # it does not come by itself
     changes, wake = threading.Semaphore(0), plugin._broadcaster.wake
 
     def counted() -> None:

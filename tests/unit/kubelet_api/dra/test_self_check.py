@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from dra_driver.kubelet_api.broadcaster import STREAMS
-from dra_driver.kubelet_api.dra.plugin import KubeletPlugin
-from dra_driver.kubelet_api.dra.self_check import SelfCheck
+from dra_driver.kubelet_api.dra.plugin import KubeletPlugin, SelfCheck
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.claims.claim import ClaimRef
 from tests.unit.kubelet_api import fake_kubelet
@@ -37,17 +36,9 @@ class Slow(Handler):
 
 
 @pytest.fixture
-def kubelet(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("k")  # a short path
-    for folder in ("plugins", "plugins_registry"):
-        (root / folder).mkdir()
-    return root
-
-
-@pytest.fixture
-def both(kubelet: Path) -> Iterator[tuple[Sockets, Sockets]]:
+def both(root: Path) -> Iterator[tuple[Sockets, Sockets]]:
     """Two agents side by side."""
-    first, second = (Sockets.of(kubelet, uid) for uid in UIDS)
+    first, second = (Sockets.of(root, uid) for uid in UIDS)
     plugins = [KubeletPlugin(Handler(), list, sockets, Observer()) for sockets in (first, second)]
     for plugin in plugins:
         plugin.start()
@@ -88,10 +79,10 @@ def test_an_answer_by_somebody_else_is_told(both: tuple[Sockets, Sockets]) -> No
     )
 
 
-def test_who_is_busy_is_given_time(kubelet: Path) -> None:
+def test_who_is_busy_is_given_time(root: Path) -> None:
     """All threads are taken: the call waits for its turn, and counts as unanswered at its end."""
     handler = Slow()
-    sockets = Sockets.of(kubelet)
+    sockets = Sockets.of(root)
     plugin = KubeletPlugin(handler, list, sockets, Observer(), threads=1)
     plugin.start()
     callers = [

@@ -8,17 +8,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from dra_driver.kubelet_api.dra.claim_service import ClaimService
-from dra_driver.kubelet_api.dra.handler import ClaimHandler
+from dra_driver.kubelet_api.dra.service import ClaimHandler, DraServicer
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.claims.claim_device import Prepared
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import GcuError, Refused
-from tests.unit.kubelet_api.callers import Caller, Observer
+from tests.unit.kubelet_api.callers import Caller, Observer, prepare, unprepare
 from tests.unit.kubelet_api.dra.handler import ONE, Handler
 
 TWO = ClaimRef("team", "two", "uid-2")
 DONE: Mapping[str, Prepared] = {ONE.uid: (), TWO.uid: ()}
+WELL = dict.fromkeys(DONE, "")
 
 
 class Hanging(Handler):
@@ -37,9 +37,9 @@ class Hanging(Handler):
         return super().prepare(refs, is_cancelled=is_cancelled)
 
 
-def service(handler: ClaimHandler, **limits: float) -> ClaimService:
+def service(handler: ClaimHandler, **limits: float) -> DraServicer:
     at_a_time = int(limits.get("at_a_time", 8))
-    return ClaimService(
+    return DraServicer(
         handler, Observer(), Effects(), at_a_time=at_a_time, patience=limits.get("patience", 5.0)
     )
 
@@ -56,28 +56,28 @@ def service(handler: ClaimHandler, **limits: float) -> ClaimService:
 def test_beside_a_running_call(active: bool, asked: list[ClaimRef], refused: bool) -> None:
     handler, caller = Hanging(), Caller()
     claims = service(handler)
-    first = threading.Thread(target=claims.prepare, args=([ONE], caller.context))
+    first = threading.Thread(target=prepare, args=(claims, [ONE], caller))
     first.start()
     assert handler.begun.wait(60)
     caller.active = active
-    answers = claims.unprepare(asked, Caller().context)
+    answers = unprepare(claims, asked)
     assert answers.keys() == {ref.uid for ref in asked}
     for answer in answers.values():
-        assert isinstance(answer, Refused) is refused
+        assert bool(answer) is refused
         if refused:
-            assert "an earlier call for claim team/one, which was given up" in str(answer)
+            assert "an earlier call for claim team/one, which was given up" in answer
     handler.go.set()
     first.join(60)
-    assert claims.prepare([ONE], Caller().context) == {ONE.uid: ()}
+    assert prepare(claims, [ONE]) == {ONE.uid: ""}
 
 
 def test_what_has_ended_is_forgotten() -> None:
     caller = Caller()
     claims = service(Handler(DONE, KeyError()))
-    for answer in claims.unprepare([ONE, TWO], caller.context).values():
-        assert "internal error of the agent: KeyError" in str(answer)
+    for answer in unprepare(claims, [ONE, TWO], caller).values():
+        assert "internal error of the agent: KeyError" in answer
     caller.active = False
-    assert claims.prepare([ONE, TWO], Caller().context) == {ONE.uid: (), TWO.uid: ()}
+    assert prepare(claims, [ONE, TWO]) == WELL
 
 
 def test_the_handler_learns_that_a_call_is_given_up() -> None:
@@ -91,12 +91,7 @@ def test_the_handler_learns_that_a_call_is_given_up() -> None:
             assert (before, is_cancelled()) == (False, True)
             return DONE
 
-    assert service(Asking()).prepare([ONE], caller.context) == {ONE.uid: ()}
-
-
-def test_what_was_not_asked_for_is_not_answered() -> None:
-    lavish = service(Handler(unprepared=dict.fromkeys(DONE)))
-    assert lavish.unprepare([TWO], Caller().context) == {TWO.uid: None}
+    assert prepare(service(Asking()), [ONE], caller) == {ONE.uid: ""}
 
 
 def test_so_many_work_at_a_time_and_the_next_when_one_has_ended() -> None:
@@ -114,7 +109,7 @@ def test_so_many_work_at_a_time_and_the_next_when_one_has_ended() -> None:
     with ThreadPoolExecutor(16) as pool:
         for number in range(200):
             ref = ClaimRef("team", "many", f"uid-{number}")
-            pool.submit(claims.unprepare, [ref], Caller().context)
+            pool.submit(unprepare, claims, [ref])
     assert len(most) == 200
     assert max(most) <= 2
 
@@ -122,11 +117,11 @@ def test_so_many_work_at_a_time_and_the_next_when_one_has_ended() -> None:
 def test_who_is_held_up_holds_nobody_up() -> None:
     handler = Hanging()
     claims = service(handler, at_a_time=1, patience=0.05)
-    hanging = threading.Thread(target=claims.prepare, args=([ONE], Caller().context))
+    hanging = threading.Thread(target=prepare, args=(claims, [ONE]))
     hanging.start()
     assert handler.begun.wait(60)
     for _ in range(2):
-        assert claims.prepare([TWO], Caller().context) == {TWO.uid: ()}
+        assert prepare(claims, [TWO]) == {TWO.uid: ""}
         assert hanging.is_alive()
     handler.go.set()
     hanging.join(60)
@@ -135,9 +130,9 @@ def test_who_is_held_up_holds_nobody_up() -> None:
 def test_each_call_that_asks_for_something_is_observed() -> None:
     observer = Observer()
     refusing = Handler(DONE, {ONE.uid: None, TWO.uid: Refused("no")})
-    claims = ClaimService(refusing, observer, Effects())
-    claims.prepare([ONE], Caller().context)
-    claims.unprepare([ONE, TWO], Caller().context)
-    claims.prepare([], Caller().context)
+    claims = DraServicer(refusing, observer, Effects())
+    prepare(claims, [ONE])
+    unprepare(claims, [ONE, TWO])
+    prepare(claims, [])
     assert observer.begun == ["prepare", "unprepare"]
     assert observer.ended == [("prepare", 0), ("unprepare", 1)]

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from dra_driver.agent.context import AgentContext
-from dra_driver.agent.device_plugin.unpublished import UnpublishedDevices
+from dra_driver.agent.device_plugin.frontend import unpublished_devices
 from dra_driver.device_plugin.allocator import planned_devices
 from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.devices.plugin_device import PluginDevice
@@ -42,7 +42,7 @@ class Rig:
             journal=SimpleNamespace(snapshot=lambda: self.ledger),
             failures=self.counted.failures,
         )
-        self.devices = UnpublishedDevices(cast("AgentContext", shared))
+        self.context = cast("AgentContext", shared)
 
     def grant(self, card: int) -> None:
         grant = ContainerAllocation((PluginDevice(CARDS[card], Mode.SHARED, 0),), 6, "")
@@ -61,7 +61,7 @@ class Rig:
                 for each in cast("list[dict[str, Any]]", device["taints"])
                 if each["key"] != TAINT_ALLOCATED_BY
             ]
-            for device in self.devices()
+            for device in unpublished_devices(self.context)
         }
 
 
