@@ -10,13 +10,13 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, InitVar, dataclass
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
-from dra_driver.hardware.efsmi.output import Output, TooMuchOutput
 from dra_driver.hardware.efsmi.sanitize import last_line
-from dra_driver.hardware.vendor_files import LibraryFolder
+from dra_driver.hardware.vendor_files import library_folder
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import HardwareError
 
@@ -27,6 +27,10 @@ _LOOK_EVERY: Final = 0.005  # seconds; the kernel reports the end of a process g
 # Some thirty times what a node full of cards prints. Parsing takes up to 40 times the memory of the
 # text (a JSON of empty lists), which the agent's memory limit must hold.
 _OUTPUT_LIMIT: Final = 2 << 20  # bytes of standard output and error together
+_CHUNK: Final = 64 * 1024
+
+Printed = dict[IO[bytes], bytearray]
+"""What was read so far, by pipe: of standard output, then of error."""
 
 Measured = Callable[[str, str, float], None]
 """Is told of each call: the command in a word, how it ended (ok, failed, hung, or error where the
@@ -42,6 +46,10 @@ class EfsmiFailed(HardwareError):
 
 class EfsmiHung(HardwareError):
     """``efsmi`` did not end within its limit; what it changed is unknown."""
+
+
+class _TooMuchOutput(Exception):
+    """The tool printed more than the limit; it still runs."""
 
 
 @dataclass(eq=False)
@@ -63,28 +71,9 @@ class Efsmi:
     _: KW_ONLY
     timeout: float
     effects: Effects
-    library: InitVar[Path | None] = None
+    library: Path | None = None
     measured: Measured = lambda _command, _outcome, _seconds: None
-
-    def __post_init__(self, library: Path | None) -> None:
-        self._library = LibraryFolder(library) if library is not None else None
-        self._stuck: dict[tuple[str, ...], subprocess.Popen[bytes]] = {}
-
-    def list_cards(self, index: int | None = None) -> str:
-        """``efsmi -L``: index, serial, PCI address and uuid of each card, or of one."""
-        return self.run(*_of(index), "-L")
-
-    def query(self, index: int | None = None) -> str:
-        """``efsmi -q``: everything about each card, or one, as blocks of ``key : value``."""
-        return self.run(*_of(index), "-q")
-
-    def query_json(self, index: int | None = None) -> str:
-        """``efsmi -q --json-format``: the same as JSON; EfsmiFailed from tools too old for it."""
-        return self.run(*_of(index), "-q", "--json-format")
-
-    def summary(self) -> str:
-        """Plain ``efsmi``: the only place that tells the virtualisation mode."""
-        return self.run()
+    _stuck: dict[tuple[str, ...], subprocess.Popen[bytes]] = field(init=False, default_factory=dict)
 
     def run(self, *arguments: str, inherit: Sequence[int] = ()) -> str:
         """Standard output of one call, which keeps the file descriptors `inherit` open for as
@@ -113,7 +102,7 @@ class Efsmi:
         try:
             with self.effects(Point.EFSMI_CALL):
                 done = self._execute(argv, arguments, inherit)
-        except TooMuchOutput as error:
+        except _TooMuchOutput as error:
             raise EfsmiFailed(
                 f"`{call}` printed more than {_OUTPUT_LIMIT >> 20} MiB and was killed",
                 remedy="run it on the node to see what it prints; reinstall the vendor's driver, "
@@ -153,39 +142,31 @@ class Efsmi:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=self._environment(),
+            env=self._environment,
             pass_fds=tuple(inherit),
             start_new_session=True,
         )
         assert process.stdout is not None
         assert process.stderr is not None
-        output = Output(process.stdout, process.stderr, _OUTPUT_LIMIT)
+        printed: Printed = {process.stdout: bytearray(), process.stderr: bytearray()}
         try:
-            _finish(process, output, self.timeout)
-        except (subprocess.TimeoutExpired, TooMuchOutput) as error:
-            os.killpg(process.pid, signal.SIGKILL)
-            # What it printed before is only read after a hang, for the message.
-            with contextlib.suppress(subprocess.TimeoutExpired, TooMuchOutput):
-                if isinstance(error, TooMuchOutput):
-                    process.wait(_GRACE)
-                else:
-                    _finish(process, output, _GRACE)
-            if isinstance(error, subprocess.TimeoutExpired):
-                error.stdout, error.stderr = bytes(output.stdout), bytes(output.stderr)
+            _finish(process, printed, self.timeout)
+        except subprocess.TimeoutExpired as error:
+            error.stdout, error.stderr = map(bytes, printed.values())
             raise
         finally:
-            output.close()
+            for pipe in printed:
+                pipe.close()
             if not _ends(process):
                 self._stuck[arguments] = process
-        return subprocess.CompletedProcess(
-            argv, process.returncode, bytes(output.stdout), bytes(output.stderr)
-        )
+        return subprocess.CompletedProcess(argv, process.returncode, *map(bytes, printed.values()))
 
+    @cached_property
     def _environment(self) -> dict[str, str]:
         environment = {**os.environ, "LC_ALL": "C.UTF-8"}
-        if self._library is not None:
+        if self.library is not None:
             inherited = environment.get(_SEARCH_PATH)
-            first = str(self._library.path())
+            first = str(library_folder(self.library))
             environment[_SEARCH_PATH] = f"{first}:{inherited}" if inherited else first
         return environment
 
@@ -199,14 +180,28 @@ class Efsmi:
             )
 
 
-def _finish(process: subprocess.Popen[bytes], output: Output, within: float) -> None:
+def _finish(process: subprocess.Popen[bytes], printed: Printed, within: float) -> None:
     """Read until the output and the process have ended. Raises subprocess.TimeoutExpired after
-    `within` seconds, and TooMuchOutput."""
+    `within` seconds, and _TooMuchOutput.
+
+    ``Popen.communicate`` keeps all that it reads, so a program that never stops printing would take
+    the memory of the one that started it.
+    """
     end = time.monotonic() + within
-    try:
-        output.read(within)
-    except TimeoutError:
-        raise subprocess.TimeoutExpired(process.args, within) from None
+    with selectors.PollSelector() as selector:
+        for pipe, kept in printed.items():
+            selector.register(pipe, selectors.EVENT_READ, kept)
+        while selector.get_map():
+            for key, _ in selector.select(max(end - time.monotonic(), 0)):
+                chunk = os.read(key.fd, _CHUNK)
+                key.data.extend(chunk)
+                if not chunk:
+                    selector.unregister(key.fileobj)
+            if sum(map(len, printed.values())) > _OUTPUT_LIMIT:
+                raise _TooMuchOutput
+            # Also while there is something to read, as a program may print slowly for ever.
+            if selector.get_map() and time.monotonic() >= end:
+                raise subprocess.TimeoutExpired(process.args, within)
     _wait(process, max(end - time.monotonic(), 0))
 
 
@@ -253,10 +248,6 @@ def _is_gone(process: subprocess.Popen[bytes]) -> bool:
     except ProcessLookupError:
         return True
     return False
-
-
-def _of(index: int | None) -> tuple[str, ...]:
-    return () if index is None else ("-i", str(index))
 
 
 def _command(arguments: Sequence[str]) -> str:

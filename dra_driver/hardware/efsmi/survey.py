@@ -116,7 +116,7 @@ class Surveyor:
 
     def _at_once(self) -> Survey:
         queried = self._query()
-        rows = parse_summary(self._efsmi.summary())
+        rows = parse_summary(self._efsmi.run())
         return Survey(by_address(queried, self._listed(queried)), rows)
 
     def _probable(self, cards: Collection[PciAddress]) -> list[int]:
@@ -175,7 +175,7 @@ class Surveyor:
     def _query(self, index: int | None = None) -> Queried:
         """From JSON where the tool knows it and it tells all that is needed, else from text."""
         try:
-            text = self._efsmi.query_json(index)
+            text = self._efsmi.run(*_of(index), "-q", "--json-format")
         except EfsmiFailed as error:
             logger.debug("reading text instead of JSON: %s", error)
         else:
@@ -183,7 +183,7 @@ class Surveyor:
                 cards = parse_query_json(text)
             if cards is not None and all(card.complete for card in cards):
                 return cards
-        text = self._efsmi.query(index)
+        text = self._efsmi.run(*_of(index), "-q")
         with self._parsing:
             return parse_query(text)
 
@@ -194,11 +194,15 @@ class Surveyor:
         if all(card.address is not None for card in queried):
             return ()
         try:
-            return parse_list(self._efsmi.list_cards(index))
+            return parse_list(self._efsmi.run(*_of(index), "-L"))
         except HardwareError as error:
             # It only adds addresses that are missing: all other cards are known already.
             logger.warning("cards without an address in `efsmi -q` stay unknown: %s", error)
             return ()
+
+
+def _of(index: int | None) -> tuple[str, ...]:
+    return () if index is None else ("-i", str(index))
 
 
 def _errors_of(errors: Mapping[int, HardwareError], index: int | None) -> Collection[HardwareError]:
