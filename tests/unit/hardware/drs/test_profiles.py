@@ -116,19 +116,18 @@ def contents() -> list[object]:
 
 
 @pytest.mark.parametrize("content", contents())
-def test_a_file_that_cannot_be_read_is_put_aside(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_cannot_be_read_is_written_anew(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "profiles.json"
     path.write_bytes(content)
     tables = ProfileTables(tmp_path)
     assert tables.table(CARD) is None
-    assert (tmp_path / "profiles.damaged.json").read_bytes() == content
     tables.learn(CARD, TABLE)
     assert ProfileTables(tmp_path).table(CARD) == TABLE
 
 
 class Broken(Effects):
     def before(self, point: Point) -> None:
-        if point is Point.PROFILES_WRITE:
+        if point is Point.CACHE_WRITE:
             raise OSError("disk full")
 
 
