@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, reduce
 from itertools import combinations
 from operator import or_
@@ -64,28 +64,26 @@ def _without_domain(address: str) -> str:
 @dataclass(frozen=True, slots=True)
 class _CardGroup:
     """The cards below one bridge, root complex or NUMA node. Those in different `parts` are
-    `distance` from each other; a single card has no parts. `level` numbers the distances that
-    occur on the node, from the nearest, and `outside` has the cards that are not in the group,
-    by the level of their distance from it."""
+    `distance` from each other; a single card has no parts."""
 
     distance: int
     cards: int
     parts: tuple[_CardGroup, ...] = ()
-    level: int = 0
-    outside: tuple[tuple[int, int], ...] = ()
 
 
 class Topology:
     """The tree of a node's cards. Nothing of it changes; it remembers what it was asked."""
 
     def __init__(self, places: Sequence[CardPlace]) -> None:
-        tree = _tree(places)
-        distances = sorted({each.distance for each in _walk(tree) if each.parts})
-        numbered = _numbered(tree, {each: level for level, each in enumerate(distances)}, ())
         self._size = len(places)
-        self._levels = len(distances)
-        self._groups = sorted(_walk(numbered), key=lambda each: each.distance)
-        self._above = _groups_by_card(numbered, self._size)
+        self._groups = sorted(_walk(_tree(places)), key=lambda each: each.distance)
+        self._above: dict[int, list[_CardGroup]] = defaultdict(list)
+        """By card, the groups that it is in with others, the smallest first."""
+        for group in self._groups:
+            for card in _numbers(group.cards) if group.parts else ():
+                self._above[card].append(group)
+        distances = sorted({each.distance for each in self._groups if each.parts})
+        self._levels = {distance: level for level, distance in enumerate(distances)}
         self._spreads: dict[int, tuple[int, int]] = {}
         self._known: dict[tuple[int, tuple[int, ...], int, int], tuple[int, ...] | None] = {}
 
@@ -99,18 +97,17 @@ class Topology:
         if found is None:
             if len(self._spreads) >= _MOST_ANSWERS:
                 self._spreads.clear()
-            numbers = [card for card in range(self._size) if cards >> card & 1]
-            distances = [self.distance(a, b) for a, b in combinations(numbers, 2)]
+            distances = [self.distance(a, b) for a, b in combinations(_numbers(cards), 2)]
             found = self._spreads[cards] = max(distances, default=0), sum(distances)
         return found
 
     def neighbours(self, card: int, free: int) -> tuple[int, ...]:
         """How many other cards of `free` there are at each distance, the nearest first: the pairs
         that would be broken if the card was taken alone."""
-        found = [0] * self._levels
+        found = [0] * len(self._levels)
         within = 1 << card
         for group in self._above[card]:
-            found[group.level] = (free & group.cards & ~within).bit_count()
+            found[self._levels[group.distance]] = (free & group.cards & ~within).bit_count()
             within = group.cards
         return tuple(found)
 
@@ -147,11 +144,9 @@ class Topology:
             for search in searches:
                 if search.fits(group):
                     smallest = group.distance
-                    costs.append(search.cost(group))
-        if not costs:
-            return None
-        best = min(costs)
-        return tuple(card for card in range(self._size) if best >> card & 1)
+                    first = next(_numbers(group.cards), -1)
+                    costs.append(search.cost(group, self._above[first]))
+        return tuple(_numbers(min(costs) & (1 << self._size) - 1)) if costs else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +154,13 @@ class _Search:
     """Finds the best choice from the cards upwards: for each group and each number of cards, the
     best choice of as many.
 
-    A choice's cost is one int: from its highest bits to its lowest the sum of distances, the
-    broken pairs by level, and the cards taken. Costs of parts add up, and the least is the best.
+    A choice's cost is one int: from its highest bits to its lowest the sum of distances, the broken
+    pairs by distance, and the cards taken. Costs of parts add up, and the least is the best.
+    `levels` numbers the distances that occur, from the nearest.
     """
 
     size: int
-    levels: int
+    levels: Mapping[int, int]
     count: int
     available: int
     free: int
@@ -175,13 +171,17 @@ class _Search:
         enough = (self.available & group.cards).bit_count() >= self.count
         return enough and not self.kept & ~group.cards
 
-    def cost(self, group: _CardGroup) -> int:
-        """Of the best choice in the group, which must have as many cards."""
-        outside = sum(
-            self.count * (cards & self.free).bit_count() << self._broken_at(level)
-            for level, cards in group.outside
-        )
-        return self._costs(group)[self.count] + outside
+    def cost(self, group: _CardGroup, groups: Iterable[_CardGroup]) -> int:
+        """Of the best choice in the group, which must have as many cards. `groups` are all that one
+        of its cards is in, the smallest first."""
+        cost = self._costs(group)[self.count]
+        within = group.cards
+        for above in groups:
+            if above.cards & within == within != above.cards:
+                beside = (above.cards & ~within & self.free).bit_count()
+                cost += self.count * beside << self._broken_at(above.distance)
+                within = above.cards
+        return cost
 
     def _costs(self, group: _CardGroup) -> list[int]:
         """By the number of cards taken, from none to `count` or as many as there are."""
@@ -200,7 +200,7 @@ class _Search:
         """The costs for two sets of cards together, which are `group.distance` apart."""
         kept, their_kept = (one & self.kept).bit_count(), (other & self.kept).bit_count()
         free, their_free = (one & self.free).bit_count(), (other & self.free).bit_count()
-        sum_at, broken_at = self._broken_at(-1), self._broken_at(group.level)
+        sum_at, broken_at = self._broken_at(0), self._broken_at(group.distance)
         best: list[int] = []
         for taken, cost in enumerate(ours):
             for more, their_cost in enumerate(theirs[: self.count - taken + 1]):
@@ -214,16 +214,24 @@ class _Search:
                     best[taken + more] = min(best[taken + more], total)
         return best
 
-    def _broken_at(self, level: int) -> int:
-        """The lowest bit of the field for the broken pairs of the level. The field above that of
-        level 0 has the sum of distances."""
-        width = (self.size * self.size).bit_length()
-        return self.size + (self.levels - 1 - level) * width
+    def _broken_at(self, distance: int) -> int:
+        """The lowest bit of the field for the broken pairs of that distance. The field of the
+        distance 0, which is above all others, has the sum of distances."""
+        farther = len(self.levels) - 1 - self.levels.get(distance, -1)
+        return self.size + farther * (self.size * self.size).bit_length()
 
 
 def bits(cards: Iterable[int]) -> int:
     """A set of cards."""
     return sum(1 << card for card in set(cards))
+
+
+def _numbers(cards: int) -> Iterator[int]:
+    """The cards of a set."""
+    while cards:
+        lowest = cards & -cards
+        yield lowest.bit_length() - 1
+        cards ^= lowest
 
 
 @lru_cache(1024)
@@ -261,30 +269,6 @@ def _group(distance: int, parts: Sequence[_CardGroup]) -> _CardGroup:
     if len(parts) == 1:
         return parts[0]
     return _CardGroup(distance, sum(part.cards for part in parts), tuple(parts))
-
-
-def _numbered(
-    group: _CardGroup, levels: Mapping[int, int], outside: tuple[tuple[int, int], ...]
-) -> _CardGroup:
-    level = levels.get(group.distance, 0)
-    parts = tuple(
-        _numbered(part, levels, (*outside, (level, group.cards & ~part.cards)))
-        for part in group.parts
-    )
-    return replace(group, parts=parts, level=level, outside=outside)
-
-
-def _groups_by_card(tree: _CardGroup, size: int) -> list[tuple[_CardGroup, ...]]:
-    """By card, the groups that it is in, the smallest first."""
-    found: list[tuple[_CardGroup, ...]] = [()] * size
-    open_groups: list[tuple[_CardGroup, tuple[_CardGroup, ...]]] = [(tree, ())]
-    while open_groups:
-        group, above = open_groups.pop()
-        if group.parts:
-            open_groups += ((part, (group, *above)) for part in group.parts)
-        elif group.cards:
-            found[group.cards.bit_length() - 1] = above
-    return found
 
 
 def _walk(group: _CardGroup) -> Iterator[_CardGroup]:
