@@ -38,7 +38,8 @@ class HungCardBreaker:
             self._open[card] = (self._clock() + self._cooldown, error)
 
     def check(self, card: PciAddress | None) -> None:
-        """Raises CardSilent while calls for the card fail at once."""
+        """Raises CardSilent while calls for the card fail at once. Asked also before a call that
+        changes the card: if that hangs, it must be possible to read what it did."""
         with self._lock:
             until, error = self._open.get(card, (self._clock(), None))
             if error is None or self._clock() >= until:
@@ -58,11 +59,3 @@ class HungCardBreaker:
         except (EfsmiHung, CardBusy) as error:
             self.on_hung(card, error)
             raise
-
-    @contextmanager
-    def change(self, card: PciAddress) -> Iterator[None]:
-        """Around a call that changes the card. Raises CardSilent in its place.
-
-        Its own hang does not count: the caller must be able to read what the call did."""
-        self.check(card)
-        yield

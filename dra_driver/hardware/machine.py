@@ -82,7 +82,8 @@ class Machine:
                     silent[function.address] = survey.silent[function.address]
                     continue
                 found = survey.joined.card(function.address, survey.rows or ())
-                mode = None if survey.rows is None else mode_of(found, survey.rows)
+                rows = survey.rows
+                mode = mode_of(function.address, found.index, rows) if rows else None
                 cards.append(self._card(function, found, mode, version))
             except HardwareError as error:
                 unusable[function.address] = str(error)

@@ -51,9 +51,6 @@ class FieldReader:
         self._values = values
         self.unclear: list[str] = []
 
-    def has(self, section: str, key: str) -> bool:
-        return (section, key) in self._values
-
     def text(self, section: str, key: str) -> str | None:
         value = self._values.get((section, key))
         if isinstance(value, bool | int | float | str):

@@ -68,18 +68,18 @@ def by_address(queried: Sequence[QueriedCard], listed: Sequence[ListedCard]) -> 
     return joined
 
 
-def mode_of(card: QueriedCard, rows: Sequence[SummaryRow]) -> Virtualization:
+def mode_of(address: PciAddress, index: int, rows: Sequence[SummaryRow]) -> Virtualization:
     """The card's mode in the summary, found by index. The summary's part of the address must agree,
     because indexes can move between two calls. Raises EfsmiUnclear if the mode is not known."""
-    found = [row for row in rows if row.index == card.index]
-    name = f"card {card.address} (index {card.index})"
+    found = [row for row in rows if row.index == index]
+    name = f"card {address} (index {index})"
     if len(found) != 1:
         often = "several times" if found else "not at all"
         raise EfsmiUnclear(f"efsmi's summary shows {name} {often}")
     (row,) = found
-    if card.address is None or row.slot != _slot(card.address):
+    if row.slot != _slot(address):
         raise EfsmiUnclear(
-            f"efsmi's summary shows {row.slot} at index {card.index}, where card {card.address} "
+            f"efsmi's summary shows {row.slot} at index {index}, where card {address} "
             "was a moment ago",
             remedy="the agent looks again by itself",
         )

@@ -128,7 +128,7 @@ def _is_index(value: object) -> bool:
 def _card(index: int, values: Values) -> QueriedCard:
     read, optional = FieldReader(values), FieldReader(values)
     name = read.text("Device Info", "Dev Name")
-    is_new = read.has("Device Mem Info", "Total Size")
+    is_new = ("Device Mem Info", "Total Size") in values
     memory, used = ("Total Size", "Used Size") if is_new else ("Mem Size", "Mem Usage")
     current = read.flag("ECC Mode", "Current")
     pending = read.flag("ECC Mode", "Pending")
