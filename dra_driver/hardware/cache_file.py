@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -12,10 +12,6 @@ from dra_driver.model.effects import NO_FAULTS, Effects, Point
 from dra_driver.util.files import write_synced
 
 logger = logging.getLogger(__name__)
-
-MOST_KINDS: Final = 64
-"""Of cards in one file: far more than a node's models and versions of its driver. A tool that tells
-another memory or driver at each look would add one each time."""
 
 Content = TypeVar("Content")
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from dra_driver.hardware.cache_file import MOST_KINDS, CacheFile
+from dra_driver.hardware.cache_file import CacheFile
 from dra_driver.model.card import Card
 
 FILE: Final = "device-nodes.json"
@@ -38,10 +38,10 @@ class KnownNodes:
             kind = _kind(card)
             paths = {_template(node.path, card.minor) for node in card.nodes}
             if not paths <= {*known.get(kind, ())}:
-                known[kind] = tuple(sorted(paths.union(known.pop(kind, ()))))
+                known[kind] = tuple(sorted(paths.union(known.get(kind, ()))))
         if known != self._nodes:
-            self._nodes = dict([*known.items()][-MOST_KINDS:])
-            self._file.write(self._nodes)
+            self._nodes = known
+            self._file.write(known)
 
     def missing(self, card: Card) -> tuple[str, ...]:
         """The paths that other cards of the kind have, or cards had before, and `card` has not."""

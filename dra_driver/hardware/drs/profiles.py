@@ -15,7 +15,7 @@ from typing import Literal
 
 import msgspec
 
-from dra_driver.hardware.cache_file import MOST_KINDS, CacheFile
+from dra_driver.hardware.cache_file import CacheFile
 from dra_driver.model.card import Card
 from dra_driver.model.effects import NO_FAULTS, Effects
 from dra_driver.model.errors import InvalidValue
@@ -72,11 +72,7 @@ class ProfileTables:
             if self._known().get(CardVariant.of(card)) == table:
                 return
             # Another agent on the node may have learnt of other cards meanwhile.
-            others = {**self._load(), **self._known()}
-            others.pop(CardVariant.of(card), None)
-            for oldest in list(others)[: 1 - MOST_KINDS]:
-                del others[oldest]
-            self._tables = {**others, CardVariant.of(card): table}
+            self._tables = {**self._load(), **self._known(), CardVariant.of(card): table}
             logger.info("profiles of %s: %s", CardVariant.of(card), table.text)
             entries = [_ProfileTable(kind, each.profiles) for kind, each in self._tables.items()]
             self._file.write(_TablesFile(tuple(entries)))

@@ -57,18 +57,6 @@ def test_another_kind_of_card_has_another_table(tmp_path: Path, other: Card) -> 
     assert tables.table(replace(CARD, address=PciAddress.parse("0000:0e:00.0"))) == TABLE
 
 
-def test_the_latest_tables_are_kept(tmp_path: Path) -> None:
-    """Of a tool that tells another version at each look, the file would grow without end."""
-    cards = [replace(CARD, driver_version=f"1.{number}") for number in range(70)]
-    tables = ProfileTables(tmp_path)
-    for card in cards:
-        tables.learn(card, TABLE)
-    tables.learn(cards[6], OTHER)
-    for known in (tables, ProfileTables(tmp_path)):
-        assert [known.table(card) for card in cards[:8]] == [None] * 6 + [OTHER, TABLE]
-        assert known.table(cards[-1]) == TABLE
-
-
 def test_two_agents_lose_nothing_of_each_other(tmp_path: Path) -> None:
     one, two = ProfileTables(tmp_path), ProfileTables(tmp_path)
     assert two.table(CARD) is None
