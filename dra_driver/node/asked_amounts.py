@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from dra_driver.config.device_config import ISOLATION_OF_MODE, merged_config
-from dra_driver.model.claims.amounts import CAPACITY_OF_MODE, requested_amount
-from dra_driver.model.claims.capacity_requests import requested
+from dra_driver.model.claims.amounts import CAPACITY_OF_MODE, requested, requested_amount
 from dra_driver.model.claims.claim import ClaimRef, Result, allocation
 from dra_driver.model.claims.measures import Measures, Share
 from dra_driver.model.claims.request_config import RequestConfig

@@ -12,8 +12,7 @@ from typing import Any
 
 import msgspec
 
-from dra_driver.model.claims.amounts import configured_consumption
-from dra_driver.model.claims.capacity_requests import by_short_name
+from dra_driver.model.claims.amounts import by_short_name, configured_consumption
 from dra_driver.model.names import DRIVER
 
 Object = dict[str, Any]

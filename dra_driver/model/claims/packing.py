@@ -30,7 +30,3 @@ class PackingChoice(msgspec.Struct, frozen=True):
 
     nodes: Packing | None = None
     cards: Packing | None = None
-
-    def over(self, earlier: PackingChoice) -> PackingChoice:
-        """Both together, where this one wins and leaves what it does not say."""
-        return PackingChoice(self.nodes or earlier.nodes, self.cards or earlier.cards)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from dra_driver.model import names
 from dra_driver.model.card import Card
@@ -14,10 +14,12 @@ from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.quantity import format_binary
-from dra_driver.model.version import semantic_version
 
 _NAME = re.compile(r"(whole|shared|drs|admin)-([0-9a-f]{4,8})-([0-9a-f]{2})-([0-9a-f]{2})-([0-7])")
 _ONE_CARD = {"card": {"value": "1"}}
+_NUMBERS: Final = re.compile(r"v?([0-9]+)\.([0-9]+)\.([0-9]+)(.*)", re.DOTALL)
+_IDENTIFIER: Final = re.compile(r"[0-9A-Za-z]+(?:-+[0-9A-Za-z]+)*")
+_HIGHEST: Final = 2**64 - 1  # github.com/blang/semver, by which CEL compares versions
 
 
 def device_name(mode: Mode, address: PciAddress) -> str:
@@ -80,7 +82,7 @@ def admin_device(card: Card, *, sips: int | None = None) -> dict[str, Any]:
 def card_attributes(card: Card, mode: Mode, *, sips: int | None = None) -> dict[str, Any]:
     """The attributes that a card's devices have in common, as the API writes them."""
     optional: dict[str, Any] = {}
-    version = semantic_version(card.driver_version)
+    version = _semantic_version(card.driver_version)
     if version is not None:
         optional[names.ATTR_DRIVER_VERSION] = {"version": version}
     if card.pcie_switch is not None:
@@ -144,3 +146,20 @@ def counter_sets(devices: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         for each in device.get("consumesCounters", ())
     }
     return [{"name": name, "counters": consumed[name]} for name in sorted(consumed)]
+
+
+def _semantic_version(text: str) -> str | None:
+    """As attributes of the type `version` have it (semver.org 2.0.0): three numbers, and what
+    follows them as build metadata, by which versions are not ordered (``1.4.0.3`` → ``1.4.0+3``).
+    The metadata is cut where the whole would have more than 64 characters. None where the text does
+    not begin with three numbers, or with numbers that are too large."""
+    match = _NUMBERS.fullmatch(text)
+    if match is None or max(len(each) for each in match.groups()[:3]) > names.ATTRIBUTE_BYTES:
+        return None
+    numbers = [int(each) for each in match.groups()[:3]]
+    if max(numbers) > _HIGHEST:
+        return None
+    version = ".".join(map(str, numbers))
+    metadata = ".".join(_IDENTIFIER.findall(match[4]))
+    metadata = metadata[: names.ATTRIBUTE_BYTES - len(version) - 1].rstrip(".-")
+    return f"{version}+{metadata}" if metadata else version

@@ -80,7 +80,7 @@ def with_shares(device: Mapping[str, Any]) -> Mapping[str, Any]:
     if not is_stripped(device):
         return device
     mode = _mode(device)
-    name = CAPACITY_OF_MODE[Mode(mode)]
+    name = CAPACITY_OF_MODE[mode]
     capacity = (device.get("capacity") or {}).get(name) or {}
     if mode == Mode.SHARED:
         policy = _slices_policy(int(parse_quantity(str(capacity.get("value", "")))))
