@@ -43,9 +43,13 @@ _COMMANDS: Final = {"-L": "list", "-q": "query", "on": "drs-on", "off": "drs-off
 class EfsmiFailed(HardwareError):
     """``efsmi`` reported failure, or was killed as it printed without end."""
 
+    outcome: Final = "failed"
+
 
 class EfsmiHung(HardwareError):
     """``efsmi`` did not end within its limit; what it changed is unknown."""
+
+    outcome: Final = "hung"
 
 
 class _TooMuchOutput(Exception):
@@ -85,60 +89,40 @@ class Efsmi:
         try:
             output = self._run(arguments, inherit)
             outcome = "ok"
-        except EfsmiFailed:
-            outcome = "failed"
-            raise
-        except EfsmiHung:
-            outcome = "hung"
+        except (EfsmiFailed, EfsmiHung) as error:
+            outcome = error.outcome
             raise
         finally:
             self.measured(_command(arguments), outcome, time.monotonic() - begun)
         return output
 
     def _run(self, arguments: tuple[str, ...], inherit: Sequence[int]) -> str:
-        argv = [str(self.path), *arguments]
         call = " ".join(["efsmi", *arguments])
         self._check_not_stuck(arguments, call)
         try:
             with self.effects(Point.EFSMI_CALL):
-                done = self._execute(argv, arguments, inherit)
-        except _TooMuchOutput as error:
-            raise EfsmiFailed(
-                f"`{call}` printed more than {_OUTPUT_LIMIT >> 20} MiB and was killed",
-                remedy="run it on the node to see what it prints; reinstall the vendor's driver, "
-                "or set the chart's efsmi.path if it is not the vendor's tool",
-            ) from error
-        except subprocess.TimeoutExpired as error:
-            said = last_line(_decoded(error.stdout)) or last_line(_decoded(error.stderr))
-            raise EfsmiHung(
-                f"`{call}` did not end within {self.timeout:g} s"
-                + (f" (it had printed: {said})" if said else ""),
-                remedy="look at the kernel log for a card that hangs, or give efsmi more time "
-                "(the chart's efsmi.timeout)",
-            ) from error
+                code, output, errors = self._execute(call, arguments, inherit)
         except OSError as error:
             raise HardwareError(
                 f"{self.path} cannot be run: {error.strerror or error}",
                 remedy="set the chart's efsmi.path, or efsmi.runtimeClassName where the vendor's "
                 "runtime provides it",
             ) from error
-        output = _decoded(done.stdout)
-        if done.returncode != 0:
-            said = last_line(_decoded(done.stderr)) or last_line(output)
-            end = f"ended with {done.returncode}"
-            if done.returncode < 0:
-                end = f"was killed by signal {-done.returncode}"
-            raise EfsmiFailed(f"`{call}` {end}: {said or 'no output'}")
-        logger.debug("%s printed %d bytes", call, len(done.stdout))
+        if code != 0:
+            end = f"ended with {code}" if code > 0 else f"was killed by signal {-code}"
+            said = last_line(errors) or last_line(output) or "no output"
+            raise EfsmiFailed(f"`{call}` {end}: {said}")
+        logger.debug("%s printed %d characters", call, len(output))
         return output
 
     def _execute(
-        self, argv: Sequence[str], arguments: tuple[str, ...], inherit: Sequence[int]
-    ) -> subprocess.CompletedProcess[bytes]:
-        """Like ``subprocess.run``, but returns after the timeout even when the tool sits in an
-        uninterruptible call of the kernel driver, where a kill takes effect only later."""
+        self, call: str, arguments: tuple[str, ...], inherit: Sequence[int]
+    ) -> tuple[int, str, str]:
+        """The exit code, standard output and error. Unlike ``subprocess.run`` it returns after the
+        timeout even when the tool sits in an uninterruptible call of the kernel driver, where a
+        kill takes effect only later."""
         process = subprocess.Popen(
-            argv,
+            [str(self.path), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -151,15 +135,26 @@ class Efsmi:
         printed: Printed = {process.stdout: bytearray(), process.stderr: bytearray()}
         try:
             _finish(process, printed, self.timeout)
+        except _TooMuchOutput as error:
+            raise EfsmiFailed(
+                f"`{call}` printed more than {_OUTPUT_LIMIT >> 20} MiB and was killed",
+                remedy="run it on the node to see what it prints; reinstall the vendor's driver, "
+                "or set the chart's efsmi.path if it is not the vendor's tool",
+            ) from error
         except subprocess.TimeoutExpired as error:
-            error.stdout, error.stderr = map(bytes, printed.values())
-            raise
+            said = next(filter(None, map(last_line, _texts(printed))), "")
+            raise EfsmiHung(
+                f"`{call}` did not end within {self.timeout:g} s"
+                + (f" (it had printed: {said})" if said else ""),
+                remedy="look at the kernel log for a card that hangs, or give efsmi more time "
+                "(the chart's efsmi.timeout)",
+            ) from error
         finally:
             for pipe in printed:
                 pipe.close()
             if not _ends(process):
                 self._stuck[arguments] = process
-        return subprocess.CompletedProcess(argv, process.returncode, *map(bytes, printed.values()))
+        return process.returncode, *_texts(printed)
 
     @cached_property
     def _environment(self) -> dict[str, str]:
@@ -258,5 +253,6 @@ def _command(arguments: Sequence[str]) -> str:
     return _COMMANDS.get(word, word.removeprefix("--"))
 
 
-def _decoded(output: bytes | None) -> str:
-    return (output or b"").decode("utf-8", "replace")
+def _texts(printed: Printed) -> tuple[str, str]:
+    output, errors = (text.decode("utf-8", "replace") for text in printed.values())
+    return output, errors

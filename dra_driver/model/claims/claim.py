@@ -166,10 +166,7 @@ def claim_names(pod: Mapping[str, Any]) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     for reference in pod["spec"].get("resourceClaims") or ():
         name = reference["name"]
-        if reference.get("resourceClaimName"):
-            found[name] = reference["resourceClaimName"]
-        elif name not in made:
-            found[name] = None
-        elif made[name] is not None:
-            found[name] = made[name]
+        claim = reference.get("resourceClaimName") or made.get(name)
+        if claim is not None or name not in made:
+            found[name] = claim
     return found

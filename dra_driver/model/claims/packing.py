@@ -17,11 +17,7 @@ class Packing(StrEnum):
     @property
     def preferred(self) -> str:
         """For people: which one is preferred, in words for nodes and cards alike."""
-        match self:
-            case Packing.BINPACK:
-                return "the fullest that fits"
-            case Packing.SPREAD:
-                return "the emptiest"
+        return "the fullest that fits" if self is Packing.BINPACK else "the emptiest"
 
 
 class PackingChoice(msgspec.Struct, frozen=True):

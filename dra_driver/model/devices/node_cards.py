@@ -131,17 +131,15 @@ def parse_cards(text: str) -> tuple[NodeCard, ...]:
     """
     try:
         report = msgspec.json.decode(text, type=_Report)
-        cards = report.cards if report.version == _VERSION else ()
-        found = tuple(map(_card_from_json, cards))
+        if report.version != _VERSION:
+            raise InvalidValue(
+                f"annotation {ANNOTATION_CARDS} has version {report.version}, but only {_VERSION} "
+                "is known",
+                remedy="run the same version of the driver in agent and controller",
+            )
+        return tuple(map(_card_from_json, report.cards))
     except (ValueError, LookupError, RecursionError) as error:
         raise InvalidValue(f"annotation {ANNOTATION_CARDS} cannot be read: {error!r}") from error
-    if report.version != _VERSION:
-        raise InvalidValue(
-            f"annotation {ANNOTATION_CARDS} has version {report.version}, but only {_VERSION} is "
-            "known",
-            remedy="run the same version of the driver in agent and controller",
-        )
-    return found
 
 
 class _Report(msgspec.Struct):
