@@ -11,7 +11,7 @@ int with a bit for each of them, the card 0 being the lowest bit.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from itertools import combinations
@@ -75,21 +75,23 @@ class Topology:
     """The tree of a node's cards. Nothing of it changes; it remembers what it was asked."""
 
     def __init__(self, places: Sequence[CardPlace]) -> None:
-        self._size = len(places)
+        self.size = len(places)
         self._groups = sorted(_walk(_tree(places)), key=lambda each: each.distance)
-        self._above: dict[int, list[_CardGroup]] = defaultdict(list)
-        """By card, the groups that it is in with others, the smallest first."""
+        self.distances = sorted({each.distance for each in self._groups if each.parts})
+        self._at = [[0] * len(self.distances) for _ in places]
+        """By card, the cards at each distance from it."""
+        within = [1 << card for card in range(self.size)]
         for group in self._groups:
             for card in _numbers(group.cards) if group.parts else ():
-                self._above[card].append(group)
-        distances = sorted({each.distance for each in self._groups if each.parts})
-        self._levels = {distance: level for level, distance in enumerate(distances)}
+                self._at[card][self.distances.index(group.distance)] = group.cards & ~within[card]
+                within[card] = group.cards
         self._spreads: dict[int, tuple[int, int]] = {}
         self._known: dict[tuple[int, tuple[int, ...], int, int], tuple[int, ...] | None] = {}
 
     def distance(self, one: int, other: int) -> int:
         """Between two different cards."""
-        return next(each.distance for each in self._above[one] if each.cards >> other & 1)
+        cards_at = zip(self.distances, self._at[one], strict=True)
+        return next(distance for distance, cards in cards_at if cards >> other & 1)
 
     def spread(self, cards: int) -> tuple[int, int]:
         """The largest distance between two cards of the set, and the sum over all pairs."""
@@ -104,12 +106,7 @@ class Topology:
     def neighbours(self, card: int, free: int) -> tuple[int, ...]:
         """How many other cards of `free` there are at each distance, the nearest first: the pairs
         that would be broken if the card was taken alone."""
-        found = [0] * len(self._levels)
-        within = 1 << card
-        for group in self._above[card]:
-            found[self._levels[group.distance]] = (free & group.cards & ~within).bit_count()
-            within = group.cards
-        return tuple(found)
+        return tuple([(cards & free).bit_count() for cards in self._at[card]])
 
     def nearest(
         self, count: int, *available: int, free: int = 0, kept: int = 0
@@ -129,13 +126,12 @@ class Topology:
                 self._known.clear()
             usable = free | reduce(or_, available, 0)
             searches = [
-                _Search(self._size, self._levels, count, each & ~kept, usable & ~kept, kept)
-                for each in available
+                _Search(self, count, each & ~kept, usable & ~kept, kept) for each in available
             ]
-            self._known[key] = self._nearest(searches)
+            self._known[key] = self._nearest(count, searches)
         return self._known[key]
 
-    def _nearest(self, searches: Sequence[_Search]) -> tuple[int, ...] | None:
+    def _nearest(self, count: int, searches: Sequence[_Search]) -> tuple[int, ...] | None:
         costs: list[int] = []
         smallest = _APART
         for group in self._groups:
@@ -144,9 +140,8 @@ class Topology:
             for search in searches:
                 if search.fits(group):
                     smallest = group.distance
-                    first = next(_numbers(group.cards), -1)
-                    costs.append(search.cost(group, self._above[first]))
-        return tuple(_numbers(min(costs) & (1 << self._size) - 1)) if costs else None
+                    costs.append(search.costs(group)[count])
+        return tuple(_numbers(min(costs) & (1 << self.size) - 1)) if costs else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,12 +150,10 @@ class _Search:
     best choice of as many.
 
     A choice's cost is one int: from its highest bits to its lowest the sum of distances, the broken
-    pairs by distance, and the cards taken. Costs of parts add up, and the least is the best.
-    `levels` numbers the distances that occur, from the nearest.
+    pairs by distance, the nearest first, and the cards taken. The least is the best.
     """
 
-    size: int
-    levels: Mapping[int, int]
+    topology: Topology
     count: int
     available: int
     free: int
@@ -171,54 +164,46 @@ class _Search:
         enough = (self.available & group.cards).bit_count() >= self.count
         return enough and not self.kept & ~group.cards
 
-    def cost(self, group: _CardGroup, groups: Iterable[_CardGroup]) -> int:
-        """Of the best choice in the group, which must have as many cards. `groups` are all that one
-        of its cards is in, the smallest first."""
-        cost = self._costs(group)[self.count]
-        within = group.cards
-        for above in groups:
-            if above.cards & within == within != above.cards:
-                beside = (above.cards & ~within & self.free).bit_count()
-                cost += self.count * beside << self._broken_at(above.distance)
-                within = above.cards
-        return cost
-
-    def _costs(self, group: _CardGroup) -> list[int]:
+    def costs(self, group: _CardGroup) -> list[int]:
         """By the number of cards taken, from none to `count` or as many as there are."""
         if not group.parts:
-            return [0, group.cards] if group.cards & self.available else [0]
+            return [0, self._alone(group.cards)] if group.cards & self.available else [0]
         best = [0]
         before = 0  # the cards of the parts that `best` is about
         for part in group.parts:
-            best = self._joined(group, before, best, part.cards, self._costs(part))
+            best = self._joined(group.distance, before, best, part)
             before |= part.cards
         return best
 
-    def _joined(
-        self, group: _CardGroup, one: int, ours: list[int], other: int, theirs: list[int]
-    ) -> list[int]:
-        """The costs for two sets of cards together, which are `group.distance` apart."""
-        kept, their_kept = (one & self.kept).bit_count(), (other & self.kept).bit_count()
-        free, their_free = (one & self.free).bit_count(), (other & self.free).bit_count()
-        sum_at, broken_at = self._broken_at(0), self._broken_at(group.distance)
+    def _alone(self, card: int) -> int:
+        """The cost of one card: the pairs that it breaks."""
+        pairs = self.topology.neighbours(card.bit_length() - 1, self.free)
+        return card + sum(broken << self._broken_at(level) for level, broken in enumerate(pairs))
+
+    def _joined(self, distance: int, cards: int, ours: list[int], part: _CardGroup) -> list[int]:
+        """The costs for `cards` and a part together, which are that `distance` apart."""
+        kept, their_kept = (cards & self.kept).bit_count(), (part.cards & self.kept).bit_count()
+        sum_at = self._broken_at(-1)
+        broken_at = self._broken_at(self.topology.distances.index(distance))
         best: list[int] = []
+        theirs = self.costs(part)
         for taken, cost in enumerate(ours):
             for more, their_cost in enumerate(theirs[: self.count - taken + 1]):
                 pairs = (taken + kept) * (more + their_kept)
-                broken = taken * (their_free - more) + more * (free - taken)
-                total = cost + their_cost
-                total += (pairs * group.distance << sum_at) + (broken << broken_at)
+                # Pairs of which both are taken are not broken.
+                total = cost + their_cost - (2 * taken * more << broken_at)
+                total += pairs * distance << sum_at
                 if taken + more == len(best):
                     best.append(total)
                 else:
                     best[taken + more] = min(best[taken + more], total)
         return best
 
-    def _broken_at(self, distance: int) -> int:
-        """The lowest bit of the field for the broken pairs of that distance. The field of the
-        distance 0, which is above all others, has the sum of distances."""
-        farther = len(self.levels) - 1 - self.levels.get(distance, -1)
-        return self.size + farther * (self.size * self.size).bit_length()
+    def _broken_at(self, level: int) -> int:
+        """The lowest bit of the field for the broken pairs of that distance, counted from the
+        nearest. The field above all of them, that of -1, has the sum of distances."""
+        size, levels = self.topology.size, len(self.topology.distances)
+        return size + (levels - 1 - level) * (size * size).bit_length()
 
 
 def bits(cards: Iterable[int]) -> int:
