@@ -7,7 +7,6 @@ card fail at once for as long as one time limit; then the next call tries again.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,26 +28,21 @@ class HungCardBreaker:
         """After a hang, calls fail at once for `cooldown` seconds of the `clock`."""
         self._cooldown = cooldown
         self._clock = clock
-        self._lock = threading.Lock()
-        self._open: dict[PciAddress | None, tuple[float, HardwareError]] = {}
+        self._hung: dict[PciAddress | None, tuple[float, HardwareError]] = {}
 
     def on_hung(self, card: PciAddress | None, error: HardwareError) -> None:
         """A read for the card has just hung."""
-        with self._lock:
-            self._open[card] = (self._clock() + self._cooldown, error)
+        self._hung[card] = (self._clock() + self._cooldown, error)
 
     def check(self, card: PciAddress | None) -> None:
         """Raises CardSilent while calls for the card fail at once. Asked also before a call that
         changes the card: if that hangs, it must be possible to read what it did."""
-        with self._lock:
-            until, error = self._open.get(card, (self._clock(), None))
-            if error is None or self._clock() >= until:
-                self._open.pop(card, None)
-                return
-        name = "all cards" if card is None else f"card {card}"
-        raise CardSilent(
-            f"efsmi is not called for {name} again yet: {error.what}", remedy=error.remedy
-        )
+        until, error = self._hung.get(card, (self._clock(), None))
+        if error is not None and self._clock() < until:
+            name = "all cards" if card is None else f"card {card}"
+            raise CardSilent(
+                f"efsmi is not called for {name} again yet: {error.what}", remedy=error.remedy
+            )
 
     @contextmanager
     def read(self, card: PciAddress | None) -> Iterator[None]:

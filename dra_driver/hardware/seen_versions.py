@@ -43,14 +43,10 @@ def untried(model: str, version: str) -> tuple[str, bool]:
     then not even the output of its `efsmi` was seen. An empty text if the driver has run on it."""
     match = _NUMBERS.match(version)
     numbers = (int(match[1]), int(match[2])) if match else (0, 0)
-    found = {
-        each.evidence
-        for each in SEEN
-        if each.model == model and each.oldest <= numbers <= each.newest
-    }
-    if Evidence.HARDWARE in found:
+    rows = [row for row in SEEN if row.model == model and row.oldest <= numbers <= row.newest]
+    if any(row.evidence is Evidence.HARDWARE for row in rows):
         return "", False
     card = f"{model} with the vendor's driver {version or 'of unknown version'}"
-    if Evidence.TEXT in found:
+    if rows:
         return f"this driver has not run on {card} yet, only read what efsmi prints there", False
     return f"this driver knows neither {card} nor what efsmi prints there; {_CHECK_LIST}", True

@@ -119,16 +119,17 @@ class Drs:
         may have been, which is then the caller's to undo. Where another card gets the index
         meanwhile, what is made there is foreign to the caller.
         """
+        what = f"DRS instance {profile.name} on card {address}"
         failure: HardwareError | None = None
         try:
             self._change(address, "--create-instance", str(profile.id))
-        except (EfsmiFailed, EfsmiHung) as error:
+        except EfsmiHung as error:
+            # Not listed: the caller does it, who undoes what was made.
+            raise HardwareError(f"making {what} did not end: {error}") from error
+        except EfsmiFailed as error:
             failure = error
         appeared = tuple(one for one in self.instances(address) if not one.is_in(before))
         new = tuple(one for one in appeared if one.profile == profile.name)
-        what = f"DRS instance {profile.name} on card {address}"
-        if isinstance(failure, EfsmiHung):
-            raise HardwareError(f"making {what} did not end: {failure}") from failure
         if failure is not None and new:
             raise HardwareError(f"making {what} is reported as failed: {failure}") from failure
         if failure is not None:
