@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from dra_driver.hardware.efsmi.join import EfsmiUnclear, Joined, mode_of
+from dra_driver.hardware.efsmi.join import EfsmiUnclear, Survey, mode_of
 from dra_driver.hardware.efsmi.query import QueriedCard
 from dra_driver.hardware.efsmi.runner import Efsmi
 from dra_driver.hardware.efsmi.survey import Surveyor
@@ -72,7 +72,7 @@ class Machine:
         cards: list[Card] = []
         silent: dict[PciAddress, str] = {}
         unclear: set[PciAddress] = set()
-        unusable = _not_on_the_bus(survey.joined, functions)
+        unusable = _not_on_the_bus(survey, functions)
         for function in functions:
             try:
                 if function.minor is None:
@@ -80,7 +80,7 @@ class Machine:
                 if function.address in survey.silent:
                     silent[function.address] = survey.silent[function.address]
                     continue
-                found = survey.joined.card(function.address, survey.rows or ())
+                found = survey.card(function.address)
                 rows = survey.rows
                 mode = mode_of(function.address, found.index, rows) if rows else None
                 cards.append(self._card(function, found, mode, version))
@@ -147,11 +147,11 @@ class Machine:
         )
 
 
-def _not_on_the_bus(joined: Joined, functions: Iterable[GcuFunction]) -> dict[PciAddress, str]:
+def _not_on_the_bus(survey: Survey, functions: Iterable[GcuFunction]) -> dict[PciAddress, str]:
     there = {function.address for function in functions}
     return {
         address: f"efsmi lists card {address}, but it is not on the PCI bus"
-        for address in sorted({*joined.cards, *joined.refused} - there)
+        for address in sorted({*survey.cards, *survey.refused} - there)
     }
 
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from functools import partial
 
-import msgspec
+from msgspec.structs import replace
 
-from dra_driver.hardware.efsmi.join import Joined, by_address
+from dra_driver.hardware.efsmi.join import Survey, by_address
 from dra_driver.hardware.efsmi.listing import ListedCard, parse_list
 from dra_driver.hardware.efsmi.query import QueriedCard, parse_query, parse_query_json
 from dra_driver.hardware.efsmi.runner import Efsmi, EfsmiFailed, EfsmiHung
-from dra_driver.hardware.efsmi.summary import SummaryRow, parse_summary
+from dra_driver.hardware.efsmi.summary import parse_summary
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.pci import PciAddress
 
@@ -29,17 +29,6 @@ Queried = tuple[QueriedCard, ...]
 Answer = tuple[Queried, tuple[ListedCard, ...]] | HardwareError
 Answers = dict[int, Answer]
 """By the index that was asked for."""
-
-
-class Survey(msgspec.Struct, frozen=True):
-    """`rows` of the summary tell the modes; None where each card was asked by itself, as the
-    summary is of all cards. `silent` says why efsmi does not answer for a card; of these, a call
-    for one that is `hung` took its whole limit."""
-
-    joined: Joined
-    rows: tuple[SummaryRow, ...] | None
-    silent: Mapping[PciAddress, str] = msgspec.field(default_factory=dict)
-    hung: frozenset[PciAddress] = frozenset()
 
 
 class Surveyor:
@@ -80,13 +69,13 @@ class Surveyor:
         return self._keep(survey)
 
     def _keep(self, survey: Survey) -> Survey:
-        self._indexes |= {address: card.index for address, card in survey.joined.cards.items()}
+        self._indexes |= {address: card.index for address, card in survey.cards.items()}
         return survey
 
     def _at_once(self) -> Survey:
         queried = self._query()
         rows = parse_summary(self._efsmi.run())
-        return Survey(by_address(queried, self._listed(queried)), rows)
+        return replace(by_address(queried, self._listed(queried)), rows=rows)
 
     def _probable(self, cards: Collection[PciAddress]) -> list[int]:
         """The indexes that the cards may have."""
@@ -96,21 +85,21 @@ class Surveyor:
 
     def _one_by_one(self, cards: Collection[PciAddress], answers: Answers) -> Survey:
         found = [each for each in answers.values() if not isinstance(each, HardwareError)]
-        joined = by_address(
+        survey = by_address(
             [card for queried, _ in found for card in queried],
             [row for _, listed in found for row in listed],
         )
         errors = {
             address: _errors_of(answers, self._indexes.get(address))
             for address in cards
-            if address not in joined.cards and address not in joined.refused
+            if address not in survey.cards and address not in survey.refused
         }
         silent = {
             address: "; ".join(sorted({str(error) for error in each})) or "efsmi does not list it"
             for address, each in errors.items()
         }
         hung = [at for at, each in errors.items() if any(isinstance(e, EfsmiHung) for e in each)]
-        return Survey(joined, None, silent, frozenset(hung))
+        return replace(survey, silent=silent, hung=frozenset(hung))
 
     def _ask_each(self, indexes: Iterable[int], answers: Answers) -> None:
         def ask(index: int) -> None:
