@@ -35,9 +35,11 @@ P1 = Profile("1g.6gb", 0, 6, 6860, 4)
 P3 = Profile("3g.20gb", 1, 2, 20580, 12)
 
 
-def drs(tool: MemoryEfsmi, root: Path) -> Drs:
-    """What hangs while it changes the card keeps nobody from reading what it did."""
-    return Drs(tool, DrsLocks(root, patience=0), breaker=HungCardBreaker(60))
+def drs(tool: MemoryEfsmi, root: Path, *, index: int | None = None) -> Drs:
+    """What hangs while it changes the card keeps nobody from reading what it did. `index` is the
+    one that the card probably has."""
+    locks = DrsLocks(root, patience=0)
+    return Drs(tool, locks, breaker=HungCardBreaker(60), indexes=lambda _: index)
 
 
 def switched_on(tool: MemoryEfsmi, root: Path) -> Drs:
@@ -253,10 +255,7 @@ def test_a_card_that_hangs_keeps_no_other_from_being_found(tmp_path: Path) -> No
     asked_for_all = drs(tool, tmp_path)
     with pytest.raises(EfsmiHung):
         asked_for_all.instances(CARD)
-    told = Drs(
-        tool, DrsLocks(tmp_path, patience=0), breaker=HungCardBreaker(0), indexes={CARD: 1}.get
-    )
-    assert len(told.instances(CARD)) == 1
+    assert len(drs(tool, tmp_path, index=1).instances(CARD)) == 1
 
 
 def test_a_card_without_instances_is_known_beside_one_that_hangs(
@@ -265,10 +264,7 @@ def test_a_card_without_instances_is_known_beside_one_that_hangs(
     """The summary is of all cards; both lists of the one card tell of none."""
     tool = MemoryEfsmi.of(ONE, TWO)
     tool.set_fault("card-hangs", card=TWO)
-    told = Drs(
-        tool, DrsLocks(tmp_path, patience=0), breaker=HungCardBreaker(0), indexes={CARD: 1}.get
-    )
-    assert told.instances(CARD) == ()
+    assert drs(tool, tmp_path, index=1).instances(CARD) == ()
     ask = tool.run
 
     def without_older_list(*arguments: str, inherit: Sequence[int] = ()) -> str:
@@ -278,13 +274,10 @@ def test_a_card_without_instances_is_known_beside_one_that_hangs(
 
     monkeypatch.setattr(tool, "run", without_older_list)
     with pytest.raises(EfsmiHung):
-        told.instances(CARD)
+        drs(tool, tmp_path, index=1).instances(CARD)
 
 
 def test_a_probable_index_that_is_another_cards_is_noticed(tmp_path: Path) -> None:
     tool = MemoryEfsmi.of(ONE, TWO)
     tool.set_card(ONE, instances=(There(1, "1g.6gb", "u", (0,)),), virtualization="DRS")
-    told = Drs(
-        tool, DrsLocks(tmp_path, patience=0), breaker=HungCardBreaker(0), indexes={CARD: 0}.get
-    )
-    assert [each.uuid for each in told.instances(CARD)] == ["u"]
+    assert [each.uuid for each in drs(tool, tmp_path, index=0).instances(CARD)] == ["u"]
