@@ -11,11 +11,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dra_driver.hardware.drs.errors import CardBusy, CardSilent
+from dra_driver.hardware.drs.locks import CardBusy
 from dra_driver.hardware.efsmi.runner import EfsmiHung
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.pci import PciAddress
 from dra_driver.util.hooks import Clock
+
+
+class CardSilent(HardwareError):
+    """A read for the card hung a moment ago: calls fail at once for now."""
 
 
 class HungCardBreaker:

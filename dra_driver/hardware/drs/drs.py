@@ -13,14 +13,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Final
 
-from dra_driver.hardware.breaker import HungCardBreaker
-from dra_driver.hardware.drs.errors import (
-    CardGone,
-    CardSilent,
-    CreateMadeNothing,
-    CreateMadeOther,
-    CreateRefused,
-)
+from dra_driver.hardware.breaker import CardSilent, HungCardBreaker
 from dra_driver.hardware.drs.locks import DrsLocks
 from dra_driver.hardware.drs.rows import (
     parse_instances,
@@ -44,6 +37,22 @@ logger = logging.getLogger(__name__)
 Instances = tuple[Instance, ...]
 
 _HEADER: Final = re.compile(r"^(?:GCU|DEV)\s.*\bUUID\s*$", re.MULTILINE)
+
+
+class CardGone(HardwareError):
+    """efsmi answers and does not list the card."""
+
+
+class CreateRefused(HardwareError):
+    """efsmi refused to create an instance, and nothing was made."""
+
+
+class CreateMadeNothing(HardwareError):
+    """efsmi reported success and made nothing."""
+
+
+class CreateMadeOther(HardwareError):
+    """efsmi reported success and made an instance of another profile, which is gone again."""
 
 
 @dataclass(eq=False)

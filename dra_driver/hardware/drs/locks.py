@@ -16,13 +16,16 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Final
 
-from dra_driver.hardware.drs.errors import CardBusy
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.pci import PciAddress
 from dra_driver.util.files import open_lock
 from dra_driver.util.os_errors import OsErrorAs
 
 _INTERVAL: Final = 0.02  # seconds between two attempts
+
+
+class CardBusy(HardwareError):
+    """An earlier call on the card, which was given up, still runs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from dra_driver.hardware.breaker import CardSilent
 from dra_driver.hardware.drs.drs import Drs
-from dra_driver.hardware.drs.errors import CardBusy, CardSilent
+from dra_driver.hardware.drs.locks import CardBusy
 from dra_driver.hardware.efsmi.runner import EfsmiHung
 from dra_driver.model.card import Card, Problem, Virtualization
 from dra_driver.model.claims.owner import Orphan, Owner

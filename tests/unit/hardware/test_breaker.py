@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dra_driver.hardware.breaker import HungCardBreaker
-from dra_driver.hardware.drs.errors import CardBusy, CardSilent
+from dra_driver.hardware.breaker import CardSilent, HungCardBreaker
+from dra_driver.hardware.drs.locks import CardBusy
 from dra_driver.hardware.efsmi.runner import EfsmiFailed, EfsmiHung
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.pci import PciAddress

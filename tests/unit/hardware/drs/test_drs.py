@@ -11,12 +11,12 @@ import pytest
 from msgspec.structs import replace
 
 from dra_driver.hardware.breaker import HungCardBreaker
-from dra_driver.hardware.drs.drs import Drs
-from dra_driver.hardware.drs.errors import (
+from dra_driver.hardware.drs.drs import (
     CardGone,
     CreateMadeNothing,
     CreateMadeOther,
     CreateRefused,
+    Drs,
 )
 from dra_driver.hardware.drs.locks import DrsLocks
 from dra_driver.hardware.efsmi.runner import Efsmi, EfsmiFailed, EfsmiHung
