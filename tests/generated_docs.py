@@ -94,7 +94,8 @@ def seen() -> str:
     ]
     for each in seen_versions.SEEN:
         oldest, newest = (".".join(map(str, version)) for version in (each.oldest, each.newest))
-        lines.append(f"| {each.model} | {oldest} to {newest} | {each.evidence} | {each.source} |")
+        did = "run on this card" if each.run else "read what `efsmi` printed there"
+        lines.append(f"| {each.model} | {oldest} to {newest} | {did} | {each.source} |")
     return "\n".join(lines) + "\n"
 
 

@@ -14,8 +14,7 @@ from controller.allocator.claim_fields import (
 )
 from controller.allocator.device_request import Constraint, DeviceRequest, device_request
 from dra_driver.config.device_config import ISOLATION_FIELD, ISOLATION_OF_MODE, merged_config
-from dra_driver.model.claims.amounts import CAPACITY_OF_MODE, requested_amount
-from dra_driver.model.claims.capacity_requests import requested
+from dra_driver.model.claims.amounts import CAPACITY_OF_MODE, requested, requested_amount
 from dra_driver.model.claims.claim import ClaimRef, Object, ReadOnlyObject
 from dra_driver.model.claims.request_config import RequestConfig
 from dra_driver.model.errors import Refused

@@ -25,8 +25,7 @@ from controller.extender.limit_request import concerns_us
 from controller.extender.node_allocations import BoundPod, holds_on, kubelet_uid
 from dra_driver.asks.limits import Pod
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.devices.card_kind import CardKind
-from dra_driver.model.devices.node_cards import NodeCard, parse_cards
+from dra_driver.model.devices.node_cards import CardKind, NodeCard, parse_cards
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.names import ANNOTATION_CARDS, pool_name
 from dra_driver.model.profile import profile_size

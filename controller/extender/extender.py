@@ -39,8 +39,7 @@ from dra_driver.kube.events import EventRecorder
 from dra_driver.kube.resources import NODES, PODS
 from dra_driver.kube.watch import Reflector
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.devices.card_kind import CardKind
-from dra_driver.model.devices.node_cards import NodeCard
+from dra_driver.model.devices.node_cards import CardKind, NodeCard
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.names import DRIVER
 from dra_driver.telemetry.program import Deadline

@@ -17,7 +17,7 @@ from controller.allocator.packing.policy import Policy
 from controller.allocator.packing.strategy import SortKey
 from dra_driver.config.device_config import ISOLATION, ISOLATION_FIELD
 from dra_driver.model.claims.amounts import CAPACITY_OF_MODE
-from dra_driver.model.devices.card_kind import CardKind
+from dra_driver.model.devices.node_cards import CardKind
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import (

@@ -11,8 +11,7 @@ from typing import Any
 
 from controller.webhook.review import Operation
 from dra_driver.config.device_config import amount_entry, merged_config
-from dra_driver.model.claims.amounts import CAPACITY_OF_MODE, requested_amount
-from dra_driver.model.claims.capacity_requests import requested
+from dra_driver.model.claims.amounts import CAPACITY_OF_MODE, requested, requested_amount
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import Refused
 

@@ -17,7 +17,7 @@ from dra_driver.asks.limits import MEASURES, Container, read_ask
 from dra_driver.config.device_config import ISOLATION
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.claims.measures import Measures
-from dra_driver.model.devices.card_kind import CardKind
+from dra_driver.model.devices.node_cards import CardKind
 from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode

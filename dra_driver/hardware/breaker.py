@@ -7,16 +7,19 @@ card fail at once for as long as one time limit; then the next call tries again.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dra_driver.hardware.drs.errors import CardBusy, CardSilent
+from dra_driver.hardware.drs.locks import CardBusy
 from dra_driver.hardware.efsmi.runner import EfsmiHung
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.pci import PciAddress
 from dra_driver.util.hooks import Clock
+
+
+class CardSilent(HardwareError):
+    """A read for the card hung a moment ago: calls fail at once for now."""
 
 
 class HungCardBreaker:
@@ -29,25 +32,21 @@ class HungCardBreaker:
         """After a hang, calls fail at once for `cooldown` seconds of the `clock`."""
         self._cooldown = cooldown
         self._clock = clock
-        self._lock = threading.Lock()
-        self._open: dict[PciAddress | None, tuple[float, HardwareError]] = {}
+        self._hung: dict[PciAddress | None, tuple[float, HardwareError]] = {}
 
     def on_hung(self, card: PciAddress | None, error: HardwareError) -> None:
         """A read for the card has just hung."""
-        with self._lock:
-            self._open[card] = (self._clock() + self._cooldown, error)
+        self._hung[card] = (self._clock() + self._cooldown, error)
 
     def check(self, card: PciAddress | None) -> None:
-        """Raises CardSilent while calls for the card fail at once."""
-        with self._lock:
-            until, error = self._open.get(card, (self._clock(), None))
-            if error is None or self._clock() >= until:
-                self._open.pop(card, None)
-                return
-        name = "all cards" if card is None else f"card {card}"
-        raise CardSilent(
-            f"efsmi is not called for {name} again yet: {error.what}", remedy=error.remedy
-        )
+        """Raises CardSilent while calls for the card fail at once. Asked also before a call that
+        changes the card: if that hangs, it must be possible to read what it did."""
+        until, error = self._hung.get(card, (self._clock(), None))
+        if error is not None and self._clock() < until:
+            name = "all cards" if card is None else f"card {card}"
+            raise CardSilent(
+                f"efsmi is not called for {name} again yet: {error.what}", remedy=error.remedy
+            )
 
     @contextmanager
     def read(self, card: PciAddress | None) -> Iterator[None]:
@@ -58,11 +57,3 @@ class HungCardBreaker:
         except (EfsmiHung, CardBusy) as error:
             self.on_hung(card, error)
             raise
-
-    @contextmanager
-    def change(self, card: PciAddress) -> Iterator[None]:
-        """Around a call that changes the card. Raises CardSilent in its place.
-
-        Its own hang does not count: the caller must be able to read what the call did."""
-        self.check(card)
-        yield

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import KW_ONLY, InitVar, dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import msgspec
 
-from dra_driver.hardware.efsmi.join import EfsmiUnclear, Joined, mode_of
+from dra_driver.hardware.efsmi.join import EfsmiUnclear, Survey, mode_of
 from dra_driver.hardware.efsmi.query import QueriedCard
 from dra_driver.hardware.efsmi.runner import Efsmi
 from dra_driver.hardware.efsmi.survey import Surveyor
@@ -19,8 +18,6 @@ from dra_driver.model import names
 from dra_driver.model.card import Card, Problem, Virtualization
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.pci import PciAddress
-
-logger = logging.getLogger(__name__)
 
 _PATIENCE: Final = 0.25
 """If the call for all cards has not ended after this part of its time limit, each card is also
@@ -41,27 +38,29 @@ class HardwareScan(msgspec.Struct, frozen=True):
     unclear: frozenset[PciAddress] = frozenset()
 
 
-@dataclass(eq=False)
 class Machine:
     """Looks at the hardware; each answer is of now. A card with more error records than
     `error_limit` has a problem; without a limit, none for that. `known_nodes` says which device
     nodes a card should have."""
 
-    sysfs: Sysfs
-    efsmi: InitVar[Efsmi]
-    _: KW_ONLY
-    error_limit: int | None = None
-    known_nodes: InitVar[KnownNodes | None] = None
-
-    def __post_init__(self, efsmi: Efsmi, known_nodes: KnownNodes | None) -> None:
+    def __init__(
+        self,
+        sysfs: Sysfs,
+        efsmi: Efsmi,
+        *,
+        error_limit: int | None = None,
+        known_nodes: KnownNodes | None = None,
+    ) -> None:
+        self._sysfs = sysfs
+        self._error_limit = error_limit
         self._known_nodes = known_nodes or KnownNodes()
         self._surveyor = Surveyor(efsmi, patience=efsmi.timeout * _PATIENCE)
 
     def inventory(self) -> HardwareScan:
         """Every card of the node. Raises HardwareError when the machine cannot be read as a
         whole (driver not loaded, efsmi not there): that is not the same as no cards."""
-        functions = self.sysfs.functions()
-        version = self.sysfs.driver_version()
+        functions = self._sysfs.functions()
+        version = self._sysfs.driver_version()
         if version is None and all(function.minor is None for function in functions):
             raise HardwareError(
                 "the GCU kernel driver is not loaded",
@@ -73,7 +72,7 @@ class Machine:
         cards: list[Card] = []
         silent: dict[PciAddress, str] = {}
         unclear: set[PciAddress] = set()
-        unusable = _not_on_the_bus(survey.joined, functions)
+        unusable = _not_on_the_bus(survey, functions)
         for function in functions:
             try:
                 if function.minor is None:
@@ -81,8 +80,9 @@ class Machine:
                 if function.address in survey.silent:
                     silent[function.address] = survey.silent[function.address]
                     continue
-                found = survey.joined.card(function.address, survey.rows or ())
-                mode = None if survey.rows is None else mode_of(found, survey.rows)
+                found = survey.card(function.address)
+                rows = survey.rows
+                mode = mode_of(function.address, found.index, rows) if rows else None
                 cards.append(self._card(function, found, mode, version))
             except HardwareError as error:
                 unusable[function.address] = str(error)
@@ -99,10 +99,10 @@ class Machine:
 
         Raises HardwareError when it is gone or the kernel driver no longer holds it.
         """
-        minor = self.sysfs.minor(card.address)
+        minor = self._sysfs.minor(card.address)
         if minor is None:
             raise _not_taken(card.address)
-        now = replace(card, minor=minor, nodes=self.sysfs.nodes(minor))
+        now = replace(card, minor=minor, nodes=self._sysfs.nodes(minor))
         return self._with_missing_nodes(now)
 
     def _with_missing_nodes(self, card: Card) -> Card:
@@ -140,18 +140,18 @@ class Machine:
             numa_node=function.numa_node,
             pcie_root=function.root,
             pcie_bridges=function.bridges,
-            nodes=self.sysfs.nodes(function.minor),
-            problems=_problems(queried, self.error_limit),
+            nodes=self._sysfs.nodes(function.minor),
+            problems=_problems(queried, self._error_limit),
             errors=queried.errors,
             readings=queried.readings,
         )
 
 
-def _not_on_the_bus(joined: Joined, functions: Iterable[GcuFunction]) -> dict[PciAddress, str]:
+def _not_on_the_bus(survey: Survey, functions: Iterable[GcuFunction]) -> dict[PciAddress, str]:
     there = {function.address for function in functions}
     return {
         address: f"efsmi lists card {address}, but it is not on the PCI bus"
-        for address in sorted({*joined.cards, *joined.refused} - there)
+        for address in sorted({*survey.cards, *survey.refused} - there)
     }
 
 

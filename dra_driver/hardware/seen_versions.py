@@ -7,7 +7,6 @@ agent's event on a node, and its warning come from here; who runs the driver on 
 from __future__ import annotations
 
 import re
-from enum import StrEnum
 from typing import Final
 
 import msgspec
@@ -18,24 +17,18 @@ _CHECK_LIST: Final = "docs/user/first-real-gcu.md is a check list"
 Version = tuple[int, int]
 
 
-class Evidence(StrEnum):
-    """How the driver was seen with a card."""
-
-    HARDWARE = "run on this card"
-    TEXT = "read what `efsmi` printed there"
-
-
 class Seen(msgspec.Struct, frozen=True):
-    """One model with versions from `oldest` to `newest`, by their first two numbers."""
+    """One model with versions from `oldest` to `newest`, by their first two numbers. Where the
+    driver has not `run` on such a card, it read what `efsmi` printed there."""
 
     model: str
     oldest: Version
     newest: Version
-    evidence: Evidence
+    run: bool
     source: str
 
 
-SEEN: Final = (Seen("S60", (1, 2), (1, 7), Evidence.TEXT, "public dumps of real machines"),)
+SEEN: Final = (Seen("S60", (1, 2), (1, 7), False, "public dumps of real machines"),)
 
 
 def untried(model: str, version: str) -> tuple[str, bool]:
@@ -43,14 +36,10 @@ def untried(model: str, version: str) -> tuple[str, bool]:
     then not even the output of its `efsmi` was seen. An empty text if the driver has run on it."""
     match = _NUMBERS.match(version)
     numbers = (int(match[1]), int(match[2])) if match else (0, 0)
-    found = {
-        each.evidence
-        for each in SEEN
-        if each.model == model and each.oldest <= numbers <= each.newest
-    }
-    if Evidence.HARDWARE in found:
+    rows = [row for row in SEEN if row.model == model and row.oldest <= numbers <= row.newest]
+    if any(row.run for row in rows):
         return "", False
     card = f"{model} with the vendor's driver {version or 'of unknown version'}"
-    if Evidence.TEXT in found:
+    if rows:
         return f"this driver has not run on {card} yet, only read what efsmi prints there", False
     return f"this driver knows neither {card} nor what efsmi prints there; {_CHECK_LIST}", True

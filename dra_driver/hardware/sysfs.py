@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from operator import attrgetter
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from dra_driver.model.card import DeviceNode
 from dra_driver.model.errors import HardwareError, InvalidValue
 from dra_driver.model.names import PCI_VENDORS
 from dra_driver.model.pci import PciAddress
+from dra_driver.util.os_errors import OsErrorAs
 
 _ACCELERATOR_CLASS = "0x1200"  # processing accelerator, whatever its programming interface
 _MINOR = re.compile(r"gcu([0-9]{1,7})")
@@ -53,7 +53,7 @@ class Sysfs:
 
     def functions(self) -> tuple[GcuFunction, ...]:
         """Every GCU on the PCI bus, by address."""
-        with _told(self._devices, "mount the host's /sys, or set --host-root to where it is"):
+        with _reading(self._devices, "mount the host's /sys, or set --host-root to where it is"):
             names = [entry.name for entry in self._devices.iterdir()]
             gcus = sorted(PciAddress.parse(name) for name in names if self._is_gcu(name))
             return tuple(self._function(address) for address in gcus)
@@ -65,7 +65,7 @@ class Sysfs:
         """
         folder = f"{self._devices}/{address}"  # no Path, as in `dra_driver.node.cdi.directory`
         remedy = "look at the kernel log; the card may have fallen off or been removed"
-        with _told(folder, remedy):
+        with _reading(folder, remedy):
             minor = self._minor(folder)
             if minor is not None or Path(folder).exists():
                 return minor
@@ -87,7 +87,7 @@ class Sysfs:
         dev = self._root / "dev"
         own, part = f"gcu{minor}", f"gcu{minor}vid"
         remedy = "mount the host's /dev, or let udev make the nodes of the GCU driver"
-        with _told(dev, remedy):
+        with _reading(dev, remedy):
             there = _names(dev)
         if own not in there:
             raise HardwareError(f"device node {dev / own} does not exist", remedy=remedy)
@@ -159,10 +159,6 @@ def _read(path: Path) -> str:
         return ""
 
 
-@contextmanager
-def _told(path: Path | str, remedy: str) -> Iterator[None]:
+def _reading(path: Path | str, remedy: str) -> OsErrorAs:
     """A card may fall off the bus at any moment, also while its folder is read."""
-    try:
-        yield
-    except OSError as error:
-        raise HardwareError(f"{path} cannot be read: {error.strerror}", remedy=remedy) from error
+    return OsErrorAs(HardwareError, "the folder", path, remedy=remedy)

@@ -13,7 +13,6 @@ import atexit
 import re
 import shutil
 import tempfile
-import threading
 from pathlib import Path
 from typing import Final
 
@@ -23,29 +22,18 @@ _LIBRARY: Final = "libefml.so"
 _OCTAL: Final = re.compile(r"\\([0-7]{3})")
 
 
-class LibraryFolder:
-    """A directory for `LD_LIBRARY_PATH` whose only entry is the link ``libefml.so`` to `library`.
+def library_folder(library: Path) -> Path:
+    """A new directory for `LD_LIBRARY_PATH` whose only entry is the link ``libefml.so`` to
+    `library`. It is removed when the program ends. Raises OSError if it cannot be made.
 
     The dynamic loader follows the link, and the node's own link behind it, in each new process. The
     library's own directory is not put on the search path: it may be the node's ``/usr/lib``, and
-    nothing else of it must be loaded. The directory is temporary, made at the first use, and
-    removed when the program ends.
+    nothing else of it must be loaded.
     """
-
-    def __init__(self, library: Path) -> None:
-        self._library = library
-        self._mutex = threading.Lock()
-        self._folder: Path | None = None
-
-    def path(self) -> Path:
-        """The directory. Raises OSError if it cannot be made."""
-        with self._mutex:
-            if self._folder is None:
-                folder = Path(tempfile.mkdtemp(prefix="efsmi-library-"))
-                atexit.register(shutil.rmtree, folder, ignore_errors=True)
-                (folder / _LIBRARY).symlink_to(self._library)
-                self._folder = folder
-            return self._folder
+    folder = Path(tempfile.mkdtemp(prefix="efsmi-library-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    (folder / _LIBRARY).symlink_to(library)
+    return folder
 
 
 class VendorMounts:

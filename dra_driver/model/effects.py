@@ -8,9 +8,7 @@ the process, delays or raises before or after the effect took place.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from enum import StrEnum
-from types import TracebackType
 from typing import Final
 
 
@@ -27,8 +25,8 @@ class Point(StrEnum):
     CDI_WRITE = "cdi.write"
     CDI_RENAME = "cdi.rename"
     CDI_REMOVE = "cdi.remove"
-    PROFILES_WRITE = "profiles.write"
-    PROFILES_RENAME = "profiles.rename"
+    CACHE_WRITE = "cache.write"
+    CACHE_RENAME = "cache.rename"
     EFSMI_CALL = "efsmi.call"
     API_WRITE = "api.write"
     REPLY_PREPARE = "reply.prepare"
@@ -48,14 +46,16 @@ class Effects:
     def after(self, point: Point) -> None:
         """Called when the effect has taken place; not called when it raised."""
 
-    def __call__(self, point: Point) -> AbstractContextManager[None]:
-        return _Around(self, point)
+    def __call__(self, point: Point) -> Around:
+        return Around(self, point)
 
 
 NO_FAULTS: Final = Effects()
 
 
-class _Around(AbstractContextManager[None]):
+class Around:
+    """A class, not a generator, which takes longer: a prepare has many of these."""
+
     __slots__ = ("_effects", "_point")
 
     def __init__(self, effects: Effects, point: Point) -> None:
@@ -65,11 +65,6 @@ class _Around(AbstractContextManager[None]):
     def __enter__(self) -> None:
         self._effects.before(self._point)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             self._effects.after(self._point)

@@ -13,7 +13,12 @@
     │   ├── EfsmiFailed       efsmi reported failure, or was killed as it printed without end
     │   ├── EfsmiHung         efsmi did not end in time: what it did is unknown
     │   ├── EfsmiUnclear      efsmi says of a card what is cut off, or is not understood
-    │   └── DrsError          what can happen to DRS instances (drawn in hardware/drs/errors.py)
+    │   ├── CardGone          efsmi answers and does not list the card
+    │   ├── CardBusy          an earlier call on the card, which was given up, still runs
+    │   ├── CardSilent        a read for the card hung a moment ago; calls fail at once for now
+    │   ├── CreateRefused     efsmi said no, and made no DRS instance
+    │   ├── CreateMadeNothing efsmi said yes, and made none
+    │   └── CreateMadeOther   efsmi said yes, and made what was not asked for
     ├── JournalError          the record of what was prepared cannot be read or written
     ├── CdiError              the folder of CDI files cannot be read or written
     ├── SocketError           a socket for the kubelet cannot be made

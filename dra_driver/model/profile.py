@@ -50,12 +50,8 @@ class ProfileTable(msgspec.Struct, frozen=True):
         profiles = tuple(sorted(rows, key=lambda row: row.size))
         if not profiles:
             raise InvalidValue("a profile table has no profiles")
-        for what, values in (
-            ("size", [row.size for row in profiles]),
-            ("name", [row.name for row in profiles]),
-            ("id", [row.id for row in profiles]),
-        ):
-            if len(set(values)) != len(values):
+        for what in ("size", "name", "id"):
+            if len({getattr(row, what) for row in profiles}) < len(profiles):
                 names = ", ".join(row.name for row in profiles)
                 raise InvalidValue(f"two of the profiles {names} have the same {what}")
         for row in profiles:
@@ -63,8 +59,8 @@ class ProfileTable(msgspec.Struct, frozen=True):
                 raise InvalidValue(
                     f"profile {row.name} has a count or memory below 1, or fewer than no SIPs"
                 )
-        if any(max(row.id, row.count, row.sips) > _HIGHEST for row in profiles):
-            raise InvalidValue(f"a profile table has a number above {_HIGHEST}")
+            if max(row.id, row.count, row.sips) > _HIGHEST:
+                raise InvalidValue(f"profile {row.name} has a number above {_HIGHEST}")
         return cls(profiles)
 
     def __iter__(self) -> Iterator[Profile]:

@@ -15,8 +15,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from dra_driver.config.device_config import ISOLATION_OF_MODE, merged_config, read_config
-from dra_driver.model.claims.amounts import CAPACITY_OF_MODE, requested_amount
-from dra_driver.model.claims.capacity_requests import requested
+from dra_driver.model.claims.amounts import CAPACITY_OF_MODE, requested, requested_amount
 from dra_driver.model.claims.claim import (
     ClaimRef,
     Result,

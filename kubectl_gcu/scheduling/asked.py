@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from dra_driver.asks.templates import profile_selector
-from dra_driver.model.claims.capacity_requests import capacity_name
+from dra_driver.model.claims.amounts import capacity_name
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import CAPACITY_SIZE, DRIVER
 

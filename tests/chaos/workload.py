@@ -149,9 +149,9 @@ def _exactly(mode: Mode, amount: int | None) -> Object:
 def _first_available(workload: Workload, namespace: str) -> list[Object]:
     choices = []
     for mode in CAPACITY_OF_MODE:
-        exactly = _exactly(mode, workload.amount)
+        exactly = _exactly(Mode(mode), workload.amount)
         del exactly["count"]
-        choices.append({"name": str(mode), **exactly})
+        choices.append({"name": mode, **exactly})
     wanted = claim(workload.name, namespace)
     wanted["spec"]["devices"]["requests"] = [{"name": "gcu", "firstAvailable": choices}]
     return _templated(workload.name, namespace, wanted, pod_with(workload.name, namespace))

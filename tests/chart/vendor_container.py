@@ -52,7 +52,7 @@ def main() -> None:
             answer = mounts.problem
         else:
             try:
-                answer = efsmi.summary().strip()
+                answer = efsmi.run().strip()
             except GcuError as error:
                 answer = str(error)
         sys.stdout.write(f"{json.dumps(answer)}\n")

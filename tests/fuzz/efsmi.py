@@ -70,7 +70,7 @@ def _joined(text: str) -> object:
     for address, card in joined.cards.items():
         assert card.address == address, card
         with suppress(HardwareError):
-            assert mode_of(card, rows) in {row.mode for row in rows}
+            assert mode_of(address, card.index, rows) in {row.mode for row in rows}
     return joined
 
 

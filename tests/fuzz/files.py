@@ -176,11 +176,11 @@ def _cdi(data: bytes, _: Path) -> object:
 
 
 def _profiles(data: bytes, folder: Path) -> object:
-    """The file is a cache: a damaged one is put aside, and never an error."""
+    """The file is a cache: a damaged one is never an error."""
     directory = _emptied(folder / "state")
     (directory / "profiles.json").write_bytes(data)
     found = ProfileTables(directory).table(SimulatedCards(tool()).all()[0])
-    assert {path.name for path in directory.iterdir()} <= {"profiles.json", "profiles.damaged.json"}
+    assert {path.name for path in directory.iterdir()} == {"profiles.json"}
     return found
 
 

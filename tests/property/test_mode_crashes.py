@@ -209,7 +209,7 @@ def test_the_points_of_an_instances_life(fast_path: Path) -> None:
         *["efsmi.call"] * 4,
         *written,
         *["efsmi.call"] * 2,  # DRS on, profiles
-        *["profiles.write", "profiles.rename"],
+        *["cache.write", "cache.rename"],
         *["efsmi.call"] * 2,  # create, list
         *written,
         *["cdi.write", "cdi.rename"],

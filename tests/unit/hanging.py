@@ -8,7 +8,6 @@ from collections.abc import Callable
 import pytest
 
 from dra_driver.hardware.efsmi import runner as efsmi
-from dra_driver.hardware.efsmi.output import Output
 from dra_driver.simulator.machine import SimulatedMachine
 
 _POLL = 0.01
@@ -22,17 +21,16 @@ def time_is_up_when(
     that a busy machine makes no call hang. `grace` is what a killed one has, in seconds."""
 
     finish = efsmi._finish
-    over: set[int] = set()
 
-    def polling(process: subprocess.Popen[bytes], output: Output, within: float) -> None:
-        while process.pid not in over:
+    def polling(process: subprocess.Popen[bytes], printed: efsmi.Printed, _within: float) -> None:
+        while True:
+            # Asked first, so that all is read that was printed by then.
+            is_up = hangs(process.pid)
             try:
-                return finish(process, output, _POLL)
+                return finish(process, printed, _POLL)
             except subprocess.TimeoutExpired:
-                if hangs(process.pid):
-                    over.add(process.pid)
+                if is_up:
                     raise
-        return finish(process, output, within)
 
     monkeypatch.setattr(efsmi, "_GRACE", grace)
     monkeypatch.setattr(efsmi, "_finish", polling)

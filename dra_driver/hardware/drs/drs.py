@@ -9,24 +9,11 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, InitVar, dataclass
-from typing import Final, Protocol
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Final
 
-from dra_driver.hardware.breaker import HungCardBreaker
-from dra_driver.hardware.drs.errors import (
-    CardGone,
-    CardSilent,
-    CreateHung,
-    CreateMadeNothing,
-    CreateMadeOther,
-    CreateRefused,
-    CreateSaidFailed,
-    DestroyFailed,
-    InstanceUnclear,
-    NoProfiles,
-    SwitchRefused,
-)
+from dra_driver.hardware.breaker import CardSilent, HungCardBreaker
 from dra_driver.hardware.drs.locks import DrsLocks
 from dra_driver.hardware.drs.rows import (
     parse_instances,
@@ -34,10 +21,11 @@ from dra_driver.hardware.drs.rows import (
     parse_profiles,
     parse_summary_instances,
 )
+from dra_driver.hardware.efsmi.join import mode_of
 from dra_driver.hardware.efsmi.listing import parse_list
-from dra_driver.hardware.efsmi.runner import EfsmiFailed, EfsmiHung
+from dra_driver.hardware.efsmi.runner import Efsmi, EfsmiFailed, EfsmiHung
 from dra_driver.hardware.efsmi.sanitize import last_line
-from dra_driver.hardware.efsmi.summary import SummaryRow, parse_summary
+from dra_driver.hardware.efsmi.summary import parse_summary
 from dra_driver.model.card import Virtualization
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.instance import Instance
@@ -51,15 +39,25 @@ Instances = tuple[Instance, ...]
 _HEADER: Final = re.compile(r"^(?:GCU|DEV)\s.*\bUUID\s*$", re.MULTILINE)
 
 
-class Tool(Protocol):
-    """``efsmi``: see `dra_driver.hardware.efsmi.runner.Efsmi.run`."""
+class CardGone(HardwareError):
+    """efsmi answers and does not list the card."""
 
-    def run(self, *arguments: str, inherit: Sequence[int] = ()) -> str: ...
+
+class CreateRefused(HardwareError):
+    """efsmi refused to create an instance, and nothing was made."""
+
+
+class CreateMadeNothing(HardwareError):
+    """efsmi reported success and made nothing."""
+
+
+class CreateMadeOther(HardwareError):
+    """efsmi reported success and made an instance of another profile, which is gone again."""
 
 
 @dataclass(eq=False)
 class Drs:
-    """Every method may raise DrsError or another HardwareError.
+    """Every method may raise HardwareError.
 
     The caller holds a lock on the card for as long as what it has listed must stay true. Each call
     for a card waits for those that were given up (`locks`), and fails at once while the `breaker`
@@ -67,17 +65,14 @@ class Drs:
     for all cards, which would show it, hangs when one of them does.
     """
 
-    tool: Tool
+    tool: Efsmi
     locks: DrsLocks
     _: KW_ONLY
-    indexes: InitVar[Callable[[PciAddress], int | None]] = lambda _: None
+    indexes: Callable[[PciAddress], int | None] = lambda _: None
     breaker: HungCardBreaker
-
-    def __post_init__(self, indexes: Callable[[PciAddress], int | None]) -> None:
-        self._probable = indexes
-        self._indexes: dict[PciAddress, int] = {}
-        # Whether ``-L`` of this tool shows instances: known once it has shown one.
-        self._lists_uuids = False
+    _known: dict[PciAddress, int] = field(init=False, default_factory=dict)
+    # Whether ``-L`` of this tool shows instances: known once it has shown one.
+    _lists_uuids: bool = field(init=False, default=False)
 
     def instances(self, address: PciAddress) -> Instances:
         """The card's instances, whoever made them; raises CardGone."""
@@ -90,62 +85,62 @@ class Drs:
         return self._older_instances(address)
 
     def switch_on(self, address: PciAddress) -> None:
-        """DRS mode on; nothing changes where it is on already. Raises SwitchRefused."""
+        """DRS mode on; nothing changes where it is on already."""
         try:
             self._change(address, "on")
         except EfsmiFailed as error:
-            raise SwitchRefused(
+            raise HardwareError(
                 f"card {address} cannot be switched to DRS mode: {error}",
                 remedy="a card that does not support DRS is used whole or shared only",
             ) from error
 
     def switch_off(self, address: PciAddress) -> None:
         """DRS mode off; the caller has seen that no instance is listed. Whether efsmi accepts that
-        for a card whose DRS mode is off already is not public: if it does not, that is a success.
-        Raises SwitchRefused."""
+        for a card whose DRS mode is off already is not public: if not, that is a success."""
         try:
             self._change(address, "off")
         except EfsmiFailed as error:
             if not self.is_on(address):
                 return
-            raise SwitchRefused(
+            raise HardwareError(
                 f"card {address} cannot be switched out of DRS mode: {error}",
                 remedy="the agent retries by itself; check which program holds the card",
             ) from error
 
     def is_on(self, address: PciAddress) -> bool:
         """Whether the card is in DRS mode, as the summary tells."""
-        index = self._index(address)
-        return self._row(self._read_all(), index, address).mode is Virtualization.DRS
+        rows = parse_summary(self._read_all())
+        return mode_of(address, self._index(address), rows) is Virtualization.DRS
 
     def profiles(self, address: PciAddress) -> ProfileTable:
-        """The card's profile table; it must be in DRS mode. Raises NoProfiles."""
+        """The card's profile table; it must be in DRS mode."""
         text = self._read(address, "--drs", "--list-profile")
         table = parse_profiles(text, self._index(address))
         if table is None:
-            raise NoProfiles(f"card {address} offers no DRS profiles")
+            raise HardwareError(f"card {address} offers no DRS profiles")
         return table
 
     def create(self, address: PciAddress, profile: Profile, before: Instances) -> Instance:
         """Make an instance on a card in DRS mode, on which `before` are listed.
 
         Raises CreateRefused or CreateMadeNothing when nothing was made, CreateMadeOther when what
-        was made had another profile and has been destroyed; CreateSaidFailed, CreateHung or
-        InstanceUnclear when something may have been, which is then the caller's to undo. Where
-        another card gets the index meanwhile, what is made there is foreign to the caller.
+        was made had another profile and has been destroyed; another HardwareError when something
+        may have been, which is then the caller's to undo. Where another card gets the index
+        meanwhile, what is made there is foreign to the caller.
         """
+        what = f"DRS instance {profile.name} on card {address}"
         failure: HardwareError | None = None
         try:
             self._change(address, "--create-instance", str(profile.id))
-        except (EfsmiFailed, EfsmiHung) as error:
+        except EfsmiHung as error:
+            # Not listed: the caller does it, who undoes what was made.
+            raise HardwareError(f"making {what} did not end: {error}") from error
+        except EfsmiFailed as error:
             failure = error
         appeared = tuple(one for one in self.instances(address) if not one.is_in(before))
         new = tuple(one for one in appeared if one.profile == profile.name)
-        what = f"DRS instance {profile.name} on card {address}"
-        if isinstance(failure, EfsmiHung):
-            raise CreateHung(f"making {what} did not end: {failure}") from failure
         if failure is not None and new:
-            raise CreateSaidFailed(f"making {what} is reported as failed: {failure}") from failure
+            raise HardwareError(f"making {what} is reported as failed: {failure}") from failure
         if failure is not None:
             raise CreateRefused(f"{what} was not made: {failure}") from failure
         if not new and len(appeared) == 1:
@@ -161,14 +156,14 @@ class Drs:
         if not new:
             raise CreateMadeNothing(f"`efsmi` reports success, but made no {what}")
         if len(new) > 1:
-            raise InstanceUnclear(
+            raise HardwareError(
                 f"{len(new)} instances appeared at once where one {what} was made",
                 remedy="make sure that only this driver creates DRS instances on the node",
             )
         return new[0]
 
     def destroy(self, address: PciAddress, instance: Instance) -> None:
-        """Take an instance away; one that is not listed is a success. Raises DestroyFailed."""
+        """Take an instance away; one that is not listed is a success."""
         there = [one for one in self.instances(address) if one.is_same(instance)]
         if not there:
             return
@@ -178,13 +173,13 @@ class Drs:
         except EfsmiHung as error:
             # Not listed once more, which may hang as long: the kubelet waits 45 s in all, and asks
             # again.
-            raise DestroyFailed(
+            raise HardwareError(
                 f"destroying DRS instance {instance} of card {address} did not end: {error}"
             ) from error
         except EfsmiFailed as error:
             failure = error
         if instance.is_in(self.instances(address)):
-            raise DestroyFailed(
+            raise HardwareError(
                 f"DRS instance {instance} of card {address} is still there after it was "
                 f"destroyed: {failure or 'efsmi reported success'}",
                 remedy="the agent retries by itself; check which program still uses the card",
@@ -192,9 +187,9 @@ class Drs:
 
     def _listing(self, address: PciAddress) -> str:
         """``-i N -L`` of the index that the card has now."""
-        index = self._indexes.get(address, self._probable(address))
+        index = self._known.get(address, self.indexes(address))
         if index is not None:
-            self._indexes[address] = index
+            self._known[address] = index
             try:
                 text = self._read(address, "-L")
             except EfsmiFailed:
@@ -202,12 +197,12 @@ class Drs:
                 text = ""
             if any(card.address == address for card in parse_list(text)):
                 return text
-        self._indexes[address] = self._find(address)
+        self._known[address] = self._find(address)
         text = self._read(address, "-L")
         # What does not show the card says nothing about its instances either.
         if all(card.address != address for card in parse_list(text)):
             raise HardwareError(
-                f"`efsmi -i {self._indexes[address]} -L` does not show card {address} "
+                f"`efsmi -i {self._known[address]} -L` does not show card {address} "
                 f"(it printed: {last_line(text)})"
             )
         return text
@@ -232,22 +227,15 @@ class Drs:
                 raise
             logger.warning("card %s is taken to have no DRS instance: %s", address, error)
             return ()
-        self._row(summary, index, address)
+        mode_of(address, index, parse_summary(summary))  # shows the card
         return parse_summary_instances(summary, index)
-
-    def _row(self, summary: str, index: int, address: PciAddress) -> SummaryRow:
-        slot = str(address).partition(":")[2]
-        for row in parse_summary(summary):
-            if (row.index, row.slot) == (index, slot):
-                return row
-        raise HardwareError(f"efsmi's summary does not show card {address} at index {index}")
 
     def _find(self, address: PciAddress) -> int:
         text = self._read_all("-L")
         for card in parse_list(text):
             if card.address == address:
                 return card.index
-        self._indexes.pop(address, None)
+        self._known.pop(address, None)
         if not _HEADER.search(text):
             raise HardwareError(f"`efsmi -L` lists nothing (it printed: {last_line(text)})")
         raise CardGone(
@@ -262,8 +250,8 @@ class Drs:
 
     def _change(self, address: PciAddress, *arguments: str) -> None:
         index = self._index(address)
-        with self.breaker.change(address):
-            self._run(address, index, "--drs", *arguments)
+        self.breaker.check(address)
+        self._run(address, index, "--drs", *arguments)
 
     def _run(self, address: PciAddress, index: int, *arguments: str) -> str:
         with self.locks.alone(address) as lock:
@@ -274,6 +262,6 @@ class Drs:
             return self.tool.run(*arguments)
 
     def _index(self, address: PciAddress) -> int:
-        if address not in self._indexes:
-            self._indexes[address] = self._find(address)
-        return self._indexes[address]
+        if address not in self._known:
+            self._known[address] = self._find(address)
+        return self._known[address]

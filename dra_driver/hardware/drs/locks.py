@@ -10,19 +10,22 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Final
 
-from dra_driver.hardware.drs.errors import CardBusy
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.pci import PciAddress
 from dra_driver.util.files import open_lock
-from dra_driver.util.hooks import Clock
+from dra_driver.util.os_errors import OsErrorAs
 
 _INTERVAL: Final = 0.02  # seconds between two attempts
+
+
+class CardBusy(HardwareError):
+    """An earlier call on the card, which was given up, still runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,21 +35,15 @@ class DrsLocks:
     directory: Path
     _: KW_ONLY
     patience: float
-    clock: Clock = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
 
     @contextmanager
     def alone(self, address: PciAddress) -> Iterator[int]:
         """Give the descriptor for the call to inherit. Raises CardBusy when another call does not
         end in time, HardwareError where the file cannot be used."""
         path = self.directory / f"efsmi-{address.slug}.lock"
-        try:
+        remedy = "check that the disk is neither full nor failing nor read-only"
+        with OsErrorAs(HardwareError, "the lock", path, remedy=remedy):
             lock = open_lock(path)
-        except OSError as error:
-            raise HardwareError(
-                f"the lock {path} cannot be taken: {error.strerror}",
-                remedy="check that the disk is neither full nor failing nor read-only",
-            ) from error
         try:
             self._take(lock, address)
             yield lock
@@ -55,16 +52,16 @@ class DrsLocks:
             os.close(lock)
 
     def _take(self, lock: int, address: PciAddress) -> None:
-        deadline = self.clock() + self.patience
+        deadline = time.monotonic() + self.patience
         while True:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                if self.clock() >= deadline:
+                if time.monotonic() >= deadline:
                     raise CardBusy(
                         f"an `efsmi` call on card {address} has not ended for {self.patience:g} s",
                         remedy="look at the kernel log for a card that hangs",
                     ) from None
-                self.sleep(_INTERVAL)
+                time.sleep(_INTERVAL)
             else:
                 return

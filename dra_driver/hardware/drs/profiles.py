@@ -10,25 +10,18 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Literal
 
 import msgspec
 
+from dra_driver.hardware.cache_file import CacheFile
 from dra_driver.model.card import Card
-from dra_driver.model.effects import NO_FAULTS, Effects, Point
+from dra_driver.model.effects import NO_FAULTS, Effects
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.profile import Profile, ProfileTable
-from dra_driver.util.files import write_synced
 
 logger = logging.getLogger(__name__)
-
-_FORMAT: Final = "gcu-dra-profiles"
-_VERSION: Final = 2
-_MOST_TABLES: Final = 64
-"""Far more than a node's cards and versions of its driver need. A tool that tells another memory
-or driver at each look would add one each time."""
 
 
 class CardVariant(msgspec.Struct, frozen=True):
@@ -55,21 +48,16 @@ class _ProfileTable(msgspec.Struct, frozen=True):
 
 
 class _TablesFile(msgspec.Struct, frozen=True):
-    format: str
-    version: int
     tables: tuple[_ProfileTable, ...]
+    format: Literal["gcu-dra-profiles"] = "gcu-dra-profiles"
+    version: Literal[2] = 2
 
 
 class ProfileTables:
-    """Tables in ``profiles.json`` of a state directory. Thread-safe; constructing has no effect.
-
-    The file is a cache: one that cannot be read is put aside, and the cards are asked anew; one
-    that cannot be written is told in the log, and the tables stay in memory.
-    """
+    """Tables in ``profiles.json`` of a state directory. Thread-safe; constructing has no effect."""
 
     def __init__(self, directory: Path, *, effects: Effects = NO_FAULTS) -> None:
-        self._path = directory / "profiles.json"
-        self._effects = effects
+        self._file = CacheFile(directory / "profiles.json", _TablesFile, effects=effects)
         self._mutex = threading.Lock()
         self._tables: dict[CardVariant, ProfileTable] | None = None
 
@@ -84,16 +72,10 @@ class ProfileTables:
             if self._known().get(CardVariant.of(card)) == table:
                 return
             # Another agent on the node may have learnt of other cards meanwhile.
-            others = {**self._load(), **self._known()}
-            others.pop(CardVariant.of(card), None)
-            for oldest in list(others)[: 1 - _MOST_TABLES]:
-                del others[oldest]
-            self._tables = {**others, CardVariant.of(card): table}
+            self._tables = {**self._load(), **self._known(), CardVariant.of(card): table}
             logger.info("profiles of %s: %s", CardVariant.of(card), table.text)
-            try:
-                self._write(self._tables)
-            except OSError:
-                logger.exception("%s cannot be written", self._path)
+            entries = [_ProfileTable(kind, each.profiles) for kind, each in self._tables.items()]
+            self._file.write(_TablesFile(tuple(entries)))
 
     def _known(self) -> dict[CardVariant, ProfileTable]:
         if self._tables is None:
@@ -101,45 +83,10 @@ class ProfileTables:
         return self._tables
 
     def _load(self) -> dict[CardVariant, ProfileTable]:
+        found = self._file.read()
         try:
-            content = self._path.read_bytes()
-        except FileNotFoundError:
+            tables = found.tables if found is not None else ()
+            return {each.variant: ProfileTable.of(each.profiles) for each in tables}
+        except InvalidValue:
+            logger.exception("the known profiles make no table; they are read again")
             return {}
-        except OSError:
-            logger.exception("%s cannot be read", self._path)
-            return {}
-        try:
-            return _parse(content)
-        except (ValueError, RecursionError, InvalidValue):
-            aside = self._path.with_name("profiles.damaged.json")
-            logger.exception(
-                "%s is no profile file of this version, it is kept as %s", self._path, aside
-            )
-            self._set_aside(aside)
-            return {}
-
-    def _set_aside(self, aside: Path) -> None:
-        try:
-            self._path.replace(aside)
-        except OSError:
-            logger.exception("%s stays where it is", self._path)
-
-    def _write(self, tables: Mapping[CardVariant, ProfileTable]) -> None:
-        new = self._path.with_name("profiles.json.new")
-        with self._effects(Point.PROFILES_WRITE):
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_synced(new, _format(tables))
-        with self._effects(Point.PROFILES_RENAME):
-            new.replace(self._path)
-
-
-def _format(tables: Mapping[CardVariant, ProfileTable]) -> bytes:
-    entries = tuple(_ProfileTable(variant, table.profiles) for variant, table in tables.items())
-    return msgspec.json.format(msgspec.json.encode(_TablesFile(_FORMAT, _VERSION, entries))) + b"\n"
-
-
-def _parse(content: bytes) -> dict[CardVariant, ProfileTable]:
-    found = msgspec.json.decode(content, type=_TablesFile)
-    if (found.format, found.version) != (_FORMAT, _VERSION):
-        raise InvalidValue(f"version {found.version} of {found.format}")
-    return {each.variant: ProfileTable.of(each.profiles) for each in found.tables}

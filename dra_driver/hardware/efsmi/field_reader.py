@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterable, Mapping
-from enum import Enum
+from contextlib import suppress
 from itertools import islice
 from typing import Any, Final, TypeVar
 
 from dra_driver.hardware.efsmi.sanitize import printable, shown
 from dra_driver.model.errors import HardwareError, InvalidValue
 from dra_driver.model.pci import PciAddress
-
-logger = logging.getLogger(__name__)
 
 Values = Mapping[tuple[str, str], Any]
 """By (section, key): text, or what JSON has for it."""
@@ -22,8 +19,9 @@ _FLAGS: Final = {"true": True, "enable": True, "false": False, "disable": False}
 _NOT_TOLD: Final = frozenset({"", "-", "n/a"})
 _MEBIBYTES: Final = re.compile(r"([0-9]{1,9})(?:\.0+)?\s*(?:MiB)?", re.IGNORECASE)
 _COUNT: Final = re.compile(r"([0-9]{1,18})")
-_CELSIUS: Final = re.compile(r"(-?[0-9]{1,3}(?:\.[0-9]{1,6})?)\s*(?:℃|°?C)?")
-_WATTS: Final = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,6})?)\s*W?")
+# ``35 ℃``, ``39 C``, ``99 W``, or without a unit.
+CELSIUS: Final = re.compile(r"(-?[0-9]{1,3}(?:\.[0-9]{1,6})?)\s*(?:℃|°?C)?")
+WATTS: Final = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,6})?)\s*W?")
 # Without a unit a number is taken for MiB (a tool of others reads the JSON so); what is above
 # must be bytes or KiB, as no card has 16 TiB.
 _MOST_MEBIBYTES: Final = 2**24
@@ -45,102 +43,70 @@ def at_most(rows: Iterable[Row], where: str) -> tuple[Row, ...]:
     return found
 
 
-class IfUnreadable(Enum):
-    """What it means for a card that a value is printed and not understood. Whoever reads a field
-    says it."""
-
-    UNHEALTHY = "nothing new is placed on the card, and people are told"
-    UNKNOWN = "the value is unknown, which is logged at debug"
-    IGNORED = "as if the value were not printed"
-
-
 class FieldReader:
     """Each method gives None for a value that is not there, is ``N/A``, or is not understood. The
-    latter are in `unclear`, too, where they make the card unhealthy."""
+    latter are in `unclear`, too (``ECC Mode / Current is 'maybe'``)."""
 
     def __init__(self, values: Values) -> None:
         self._values = values
-        self._unclear: list[str] = []
+        self.unclear: list[str] = []
 
-    @property
-    def unclear(self) -> tuple[str, ...]:
-        return tuple(self._unclear)
-
-    def has(self, section: str, key: str) -> bool:
-        return (section, key) in self._values
-
-    def text(self, section: str, key: str, meaning: IfUnreadable) -> str | None:
+    def text(self, section: str, key: str) -> str | None:
         value = self._values.get((section, key))
         if isinstance(value, bool | int | float | str):
             told = printable(str(value))
             if len(told) <= _LONGEST_TEXT:
                 return None if told.lower() in _NOT_TOLD else told
         if value is not None:
-            self._odd(section, key, value, meaning)
+            self._odd(section, key, value)
         return None
 
-    def flag(self, section: str, key: str, meaning: IfUnreadable) -> bool | None:
-        told = self.text(section, key, meaning)
+    def flag(self, section: str, key: str) -> bool | None:
+        told = self.text(section, key)
         if told is not None and told.lower() not in _FLAGS:
-            self._odd(section, key, told, meaning)
+            self._odd(section, key, told)
         return None if told is None else _FLAGS.get(told.lower())
 
-    def mebibytes(
-        self, section: str, key: str, meaning: IfUnreadable, *, least: int = 1
-    ) -> int | None:
+    def mebibytes(self, section: str, key: str, *, least: int = 1) -> int | None:
         """Memory of a card, with ``MiB`` or without a unit; less than `least` is not understood."""
-        told = self._matched(section, key, _MEBIBYTES, meaning)
+        told = self._matched(section, key, _MEBIBYTES)
         if told is None or least <= int(told) < _MOST_MEBIBYTES:
             return None if told is None else int(told)
-        self._odd(section, key, self._values[section, key], meaning)
+        self._odd(section, key, self._values[section, key])
         return None
 
-    def count(self, section: str, key: str, meaning: IfUnreadable) -> int | None:
-        told = self._matched(section, key, _COUNT, meaning)
+    def count(self, section: str, key: str) -> int | None:
+        told = self._matched(section, key, _COUNT)
         return None if told is None else int(told)
 
-    def celsius(self, section: str, key: str, meaning: IfUnreadable) -> float | None:
-        """``35 ℃``, ``39 C``, or without a unit."""
-        told = self._matched(section, key, _CELSIUS, meaning)
+    def number(self, section: str, key: str, form: re.Pattern[str]) -> float | None:
+        """The first group of `form`, which is `CELSIUS` or `WATTS`."""
+        told = self._matched(section, key, form)
         return None if told is None else float(told)
 
-    def watts(self, section: str, key: str, meaning: IfUnreadable) -> float | None:
-        """``99 W``, or without a unit."""
-        told = self._matched(section, key, _WATTS, meaning)
-        return None if told is None else float(told)
-
-    def _matched(
-        self, section: str, key: str, form: re.Pattern[str], meaning: IfUnreadable
-    ) -> str | None:
+    def _matched(self, section: str, key: str, form: re.Pattern[str]) -> str | None:
         """The first group of `form`."""
-        told = self.text(section, key, meaning)
+        told = self.text(section, key)
         match = form.fullmatch(told or "")
         if told is not None and match is None:
-            self._odd(section, key, told, meaning)
+            self._odd(section, key, told)
         return match[1] if match else None
 
-    def address(self, section: str, meaning: IfUnreadable) -> PciAddress | None:
+    def address(self, section: str) -> PciAddress | None:
         """From the four keys of PCIe Info, which are hexadecimal text without ``0x``."""
         keys = ("Domain", "Bus", "Dev", "Func")
         values = [self._values.get((section, key)) for key in keys]
         if None in values:
             return None
-        told = " ".join(str(value) for value in values)
         # Bare numbers of JSON would not say whether they were meant as hexadecimal.
         if all(isinstance(value, str) for value in values):
             domain, bus, device, function = (str(value).strip() for value in values)
-            try:
+            with suppress(InvalidValue):
                 return PciAddress.parse(
                     f"{domain.zfill(4)}:{bus.zfill(2)}:{device.zfill(2)}.{function}"
                 )
-            except InvalidValue:
-                pass
-        self._odd(section, "Domain Bus Dev Func", told, meaning)
+        self._odd(section, " ".join(keys), " ".join(map(str, values)))
         return None
 
-    def _odd(self, section: str, key: str, value: object, meaning: IfUnreadable) -> None:
-        doubt = f"{section} / {key} is '{shown(str(value))}'"
-        if meaning is IfUnreadable.UNHEALTHY:
-            self._unclear.append(doubt)
-        elif meaning is IfUnreadable.UNKNOWN:
-            logger.debug("efsmi says what is not understood: %s", doubt)
+    def _odd(self, section: str, key: str, value: object) -> None:
+        self.unclear.append(f"{section} / {key} is '{shown(str(value))}'")

@@ -3,8 +3,8 @@ neither."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -21,65 +21,73 @@ class EfsmiUnclear(HardwareError):
     """``efsmi`` says of a card what is cut off, contradicts itself, or is not understood."""
 
 
-class Joined(msgspec.Struct, frozen=True):
-    """Cards by address, all with an address of their own. `refused` says why an address has no
-    card here though efsmi speaks of it, `stray` what it says of cards that have no address."""
+class Survey(msgspec.Struct, frozen=True):
+    """`cards` have an address of their own. `refused` says why an address has no card here though
+    efsmi speaks of it, `stray` what it says of cards that have no address. `rows` of the summary
+    tell the modes; None where each card was asked by itself, as the summary is of all cards.
+    `silent` says why efsmi does not answer for a card; of these, a call for one that is `hung` took
+    its whole limit."""
 
-    cards: dict[PciAddress, QueriedCard] = msgspec.field(default_factory=dict)
-    refused: dict[PciAddress, str] = msgspec.field(default_factory=dict)
-    stray: list[str] = msgspec.field(default_factory=list)
+    cards: dict[PciAddress, QueriedCard]
+    refused: dict[PciAddress, str]
+    stray: list[str]
+    rows: tuple[SummaryRow, ...] | None = None
+    silent: Mapping[PciAddress, str] = msgspec.field(default_factory=dict)
+    hung: frozenset[PciAddress] = frozenset()
 
-    def card(self, address: PciAddress, rows: Sequence[SummaryRow] = ()) -> QueriedCard:
+    def card(self, address: PciAddress) -> QueriedCard:
         """Raises HardwareError if efsmi does not list the card; EfsmiUnclear if it does not say
         which card it is, or shows the card in `rows`, so that the list was cut off."""
         if address in self.cards:
             return self.cards[address]
         if address in self.refused:
             raise EfsmiUnclear(self.refused[address])
-        is_shown = any(row.slot == _slot(address) for row in rows)
+        is_shown = any(row.slot == _slot(address) for row in self.rows or ())
         doubts = [*(["its summary shows the card"] if is_shown else ()), *self.stray]
         kind = EfsmiUnclear if doubts else HardwareError
         raise kind("; ".join([f"efsmi does not list card {address}", *doubts]))
 
 
-def by_address(queried: Sequence[QueriedCard], listed: Sequence[ListedCard]) -> Joined:
+def by_address(queried: Sequence[QueriedCard], listed: Sequence[ListedCard]) -> Survey:
     """Join the blocks of ``-q`` with addresses; where it prints none, those of ``-L`` are taken,
     by index."""
-    located = [_located(card, listed) for card in queried]
+    found = Survey({}, {}, [])
     indexes = Counter(card.index for card in queried)
-    addresses = Counter(card.address for card in located)
-    joined = Joined()
-    for card in located:
-        if card.address is None:
+    claims: dict[PciAddress, list[QueriedCard]] = defaultdict(list)
+    for card in [_located(each, listed) for each in queried]:
+        if card.address is not None:
+            claims[card.address].append(card)
+        else:
             doubt = "; ".join(card.unclear) or "neither `efsmi -q` nor `-L` tells its address"
-            joined.stray.append(f"of DEV ID {card.index} {doubt}")
-        elif addresses[card.address] > 1:
-            claims = [one.index for one in located if one.address == card.address]
-            joined.refused[card.address] = (
-                f"`efsmi -q` gives PCI address {card.address} to several cards (DEV ID "
-                f"{' and '.join(map(str, claims))})"
+            found.stray.append(f"of DEV ID {card.index} {doubt}")
+    for address, cards in claims.items():
+        first = cards[0]
+        if len(cards) > 1:
+            found.refused[address] = (
+                f"`efsmi -q` gives PCI address {address} to several cards (DEV ID "
+                f"{' and '.join(str(card.index) for card in cards)})"
             )
-        elif indexes[card.index] > 1:
-            joined.refused[card.address] = (
-                f"`efsmi -q` prints DEV ID {card.index} for card {card.address} and for another"
+        elif indexes[first.index] > 1:
+            found.refused[address] = (
+                f"`efsmi -q` prints DEV ID {first.index} for card {address} and for another"
             )
         else:
-            joined.cards[card.address] = card
-    return joined
+            found.cards[address] = first
+    return found
 
 
-def mode_of(card: QueriedCard, rows: Sequence[SummaryRow]) -> Virtualization:
+def mode_of(address: PciAddress, index: int, rows: Sequence[SummaryRow]) -> Virtualization:
     """The card's mode in the summary, found by index. The summary's part of the address must agree,
     because indexes can move between two calls. Raises EfsmiUnclear if the mode is not known."""
-    found = [row for row in rows if row.index == card.index]
-    name = f"card {card.address} (index {card.index})"
+    found = [row for row in rows if row.index == index]
+    name = f"card {address} (index {index})"
     if len(found) != 1:
         often = "several times" if found else "not at all"
         raise EfsmiUnclear(f"efsmi's summary shows {name} {often}")
     (row,) = found
-    if card.address is None or row.slot != _slot(card.address):
+    if row.slot != _slot(address):
         raise EfsmiUnclear(
-            f"efsmi's summary shows {row.slot} at index {card.index}, where card {card.address} "
+            f"efsmi's summary shows {row.slot} at index {index}, where card {address} "
             "was a moment ago",
             remedy="the agent looks again by itself",
         )

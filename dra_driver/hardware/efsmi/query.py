@@ -1,25 +1,25 @@
 """Reading ``efsmi -q``: blocks of ``key : value``, one block a card; as text or as JSON.
 
 Which sections and keys exist depends on the tool's version, so values are taken by section and
-exact key, and what is not known is passed over. What a value means that is there and cannot be
-understood is said where it is read (`IfUnreadable`). One card's oddity costs no other card.
+exact key, and what is not known is passed over. One card's oddity costs no other card.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dra_driver.hardware.efsmi.field_reader import FieldReader, IfUnreadable, Values, at_most
+from dra_driver.hardware.efsmi.field_reader import CELSIUS, WATTS, FieldReader, Values, at_most
 from dra_driver.hardware.efsmi.sanitize import last_line
 from dra_driver.model.card import NO_READINGS, Ecc, Readings
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.pci import PciAddress
 
-UNHEALTHY, UNKNOWN, IGNORED = IfUnreadable
+logger = logging.getLogger(__name__)
 
 _BLOCK = re.compile(r"DEV ID\s+([0-9]{1,4})")
 
@@ -27,7 +27,8 @@ _BLOCK = re.compile(r"DEV ID\s+([0-9]{1,4})")
 @dataclass(frozen=True, slots=True)
 class QueriedCard:
     """One block. A value is None where this version of the tool does not print it, or prints
-    ``N/A``, or what is printed is `unclear` (``ECC Mode / Current is 'maybe'``).
+    ``N/A``, or what is printed is not understood. Where nothing new may be placed on the card
+    then, and people are told, it is in `unclear` (``ECC Mode / Current is 'maybe'``).
 
     `model` is without the vendor's name; `memory_mib` is the card's total; `errors` the total
     count of error records.
@@ -125,27 +126,30 @@ def _is_index(value: object) -> bool:
 
 
 def _card(index: int, values: Values) -> QueriedCard:
-    read = FieldReader(values)
-    name = read.text("Device Info", "Dev Name", UNHEALTHY)
-    is_new = read.has("Device Mem Info", "Total Size")
+    read, optional = FieldReader(values), FieldReader(values)
+    name = read.text("Device Info", "Dev Name")
+    is_new = ("Device Mem Info", "Total Size") in values
     memory, used = ("Total Size", "Used Size") if is_new else ("Mem Size", "Mem Usage")
-    current = read.flag("ECC Mode", "Current", UNHEALTHY)
-    pending = read.flag("ECC Mode", "Pending", UNHEALTHY)
-    return QueriedCard(
+    current = read.flag("ECC Mode", "Current")
+    pending = read.flag("ECC Mode", "Pending")
+    card = QueriedCard(
         index=index,
-        address=read.address("PCIe Info", UNHEALTHY),
+        address=read.address("PCIe Info"),
         model=(name.removeprefix("Enflame").strip() or None) if name else None,
-        uuid=read.text("Device Info", "Dev UUID", UNHEALTHY),
-        memory_mib=read.mebibytes("Device Mem Info", memory, UNHEALTHY),
-        driver_version=read.text("Driver Info", "Ver", IGNORED),
-        healthy=read.flag("Device Info", "Health", UNHEALTHY),
-        rma=read.flag("RMA Info", "Flags", UNHEALTHY),
+        uuid=read.text("Device Info", "Dev UUID"),
+        memory_mib=read.mebibytes("Device Mem Info", memory),
+        driver_version=optional.text("Driver Info", "Ver"),
+        healthy=read.flag("Device Info", "Health"),
+        rma=read.flag("RMA Info", "Flags"),
         ecc=None if current is None else Ecc(current, current if pending is None else pending),
-        errors=read.count("Error Records", "Total Error Count", UNHEALTHY),
+        errors=read.count("Error Records", "Total Error Count"),
         readings=Readings(
-            temperature=read.celsius("Temperature Info", "GCU Temp", UNKNOWN),
-            power=read.watts("Power Info", "Cur Power", UNKNOWN),
-            memory_used_mib=read.mebibytes("Device Mem Info", used, UNKNOWN, least=0),
+            temperature=optional.number("Temperature Info", "GCU Temp", CELSIUS),
+            power=optional.number("Power Info", "Cur Power", WATTS),
+            memory_used_mib=optional.mebibytes("Device Mem Info", used, least=0),
         ),
-        unclear=read.unclear,
+        unclear=tuple(read.unclear),
     )
+    if optional.unclear:
+        logger.debug("efsmi says what is not understood: %s", "; ".join(optional.unclear))
+    return card

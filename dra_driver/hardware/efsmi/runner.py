@@ -10,13 +10,13 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, InitVar, dataclass
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
-from dra_driver.hardware.efsmi.output import Output, TooMuchOutput
 from dra_driver.hardware.efsmi.sanitize import last_line
-from dra_driver.hardware.vendor_files import LibraryFolder
+from dra_driver.hardware.vendor_files import library_folder
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import HardwareError
 
@@ -27,6 +27,10 @@ _LOOK_EVERY: Final = 0.005  # seconds; the kernel reports the end of a process g
 # Some thirty times what a node full of cards prints. Parsing takes up to 40 times the memory of the
 # text (a JSON of empty lists), which the agent's memory limit must hold.
 _OUTPUT_LIMIT: Final = 2 << 20  # bytes of standard output and error together
+_CHUNK: Final = 64 * 1024
+
+Printed = dict[IO[bytes], bytearray]
+"""What was read so far, by pipe: of standard output, then of error."""
 
 Measured = Callable[[str, str, float], None]
 """Is told of each call: the command in a word, how it ended (ok, failed, hung, or error where the
@@ -39,9 +43,17 @@ _COMMANDS: Final = {"-L": "list", "-q": "query", "on": "drs-on", "off": "drs-off
 class EfsmiFailed(HardwareError):
     """``efsmi`` reported failure, or was killed as it printed without end."""
 
+    outcome: Final = "failed"
+
 
 class EfsmiHung(HardwareError):
     """``efsmi`` did not end within its limit; what it changed is unknown."""
+
+    outcome: Final = "hung"
+
+
+class _TooMuchOutput(Exception):
+    """The tool printed more than the limit; it still runs."""
 
 
 @dataclass(eq=False)
@@ -63,28 +75,9 @@ class Efsmi:
     _: KW_ONLY
     timeout: float
     effects: Effects
-    library: InitVar[Path | None] = None
+    library: Path | None = None
     measured: Measured = lambda _command, _outcome, _seconds: None
-
-    def __post_init__(self, library: Path | None) -> None:
-        self._library = LibraryFolder(library) if library is not None else None
-        self._stuck: dict[tuple[str, ...], subprocess.Popen[bytes]] = {}
-
-    def list_cards(self, index: int | None = None) -> str:
-        """``efsmi -L``: index, serial, PCI address and uuid of each card, or of one."""
-        return self.run(*_of(index), "-L")
-
-    def query(self, index: int | None = None) -> str:
-        """``efsmi -q``: everything about each card, or one, as blocks of ``key : value``."""
-        return self.run(*_of(index), "-q")
-
-    def query_json(self, index: int | None = None) -> str:
-        """``efsmi -q --json-format``: the same as JSON; EfsmiFailed from tools too old for it."""
-        return self.run(*_of(index), "-q", "--json-format")
-
-    def summary(self) -> str:
-        """Plain ``efsmi``: the only place that tells the virtualisation mode."""
-        return self.run()
+    _stuck: dict[tuple[str, ...], subprocess.Popen[bytes]] = field(init=False, default_factory=dict)
 
     def run(self, *arguments: str, inherit: Sequence[int] = ()) -> str:
         """Standard output of one call, which keeps the file descriptors `inherit` open for as
@@ -96,96 +89,79 @@ class Efsmi:
         try:
             output = self._run(arguments, inherit)
             outcome = "ok"
-        except EfsmiFailed:
-            outcome = "failed"
-            raise
-        except EfsmiHung:
-            outcome = "hung"
+        except (EfsmiFailed, EfsmiHung) as error:
+            outcome = error.outcome
             raise
         finally:
             self.measured(_command(arguments), outcome, time.monotonic() - begun)
         return output
 
     def _run(self, arguments: tuple[str, ...], inherit: Sequence[int]) -> str:
-        argv = [str(self.path), *arguments]
         call = " ".join(["efsmi", *arguments])
         self._check_not_stuck(arguments, call)
         try:
             with self.effects(Point.EFSMI_CALL):
-                done = self._execute(argv, arguments, inherit)
-        except TooMuchOutput as error:
-            raise EfsmiFailed(
-                f"`{call}` printed more than {_OUTPUT_LIMIT >> 20} MiB and was killed",
-                remedy="run it on the node to see what it prints; reinstall the vendor's driver, "
-                "or set the chart's efsmi.path if it is not the vendor's tool",
-            ) from error
-        except subprocess.TimeoutExpired as error:
-            said = last_line(_decoded(error.stdout)) or last_line(_decoded(error.stderr))
-            raise EfsmiHung(
-                f"`{call}` did not end within {self.timeout:g} s"
-                + (f" (it had printed: {said})" if said else ""),
-                remedy="look at the kernel log for a card that hangs, or give efsmi more time "
-                "(the chart's efsmi.timeout)",
-            ) from error
+                code, output, errors = self._execute(call, arguments, inherit)
         except OSError as error:
             raise HardwareError(
                 f"{self.path} cannot be run: {error.strerror or error}",
                 remedy="set the chart's efsmi.path, or efsmi.runtimeClassName where the vendor's "
                 "runtime provides it",
             ) from error
-        output = _decoded(done.stdout)
-        if done.returncode != 0:
-            said = last_line(_decoded(done.stderr)) or last_line(output)
-            end = f"ended with {done.returncode}"
-            if done.returncode < 0:
-                end = f"was killed by signal {-done.returncode}"
-            raise EfsmiFailed(f"`{call}` {end}: {said or 'no output'}")
-        logger.debug("%s printed %d bytes", call, len(done.stdout))
+        if code != 0:
+            end = f"ended with {code}" if code > 0 else f"was killed by signal {-code}"
+            said = last_line(errors) or last_line(output) or "no output"
+            raise EfsmiFailed(f"`{call}` {end}: {said}")
+        logger.debug("%s printed %d characters", call, len(output))
         return output
 
     def _execute(
-        self, argv: Sequence[str], arguments: tuple[str, ...], inherit: Sequence[int]
-    ) -> subprocess.CompletedProcess[bytes]:
-        """Like ``subprocess.run``, but returns after the timeout even when the tool sits in an
-        uninterruptible call of the kernel driver, where a kill takes effect only later."""
+        self, call: str, arguments: tuple[str, ...], inherit: Sequence[int]
+    ) -> tuple[int, str, str]:
+        """The exit code, standard output and error. Unlike ``subprocess.run`` it returns after the
+        timeout even when the tool sits in an uninterruptible call of the kernel driver, where a
+        kill takes effect only later."""
         process = subprocess.Popen(
-            argv,
+            [str(self.path), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=self._environment(),
+            env=self._environment,
             pass_fds=tuple(inherit),
             start_new_session=True,
         )
         assert process.stdout is not None
         assert process.stderr is not None
-        output = Output(process.stdout, process.stderr, _OUTPUT_LIMIT)
+        printed: Printed = {process.stdout: bytearray(), process.stderr: bytearray()}
         try:
-            _finish(process, output, self.timeout)
-        except (subprocess.TimeoutExpired, TooMuchOutput) as error:
-            os.killpg(process.pid, signal.SIGKILL)
-            # What it printed before is only read after a hang, for the message.
-            with contextlib.suppress(subprocess.TimeoutExpired, TooMuchOutput):
-                if isinstance(error, TooMuchOutput):
-                    process.wait(_GRACE)
-                else:
-                    _finish(process, output, _GRACE)
-            if isinstance(error, subprocess.TimeoutExpired):
-                error.stdout, error.stderr = bytes(output.stdout), bytes(output.stderr)
-            raise
+            _finish(process, printed, self.timeout)
+        except _TooMuchOutput as error:
+            raise EfsmiFailed(
+                f"`{call}` printed more than {_OUTPUT_LIMIT >> 20} MiB and was killed",
+                remedy="run it on the node to see what it prints; reinstall the vendor's driver, "
+                "or set the chart's efsmi.path if it is not the vendor's tool",
+            ) from error
+        except subprocess.TimeoutExpired as error:
+            said = next(filter(None, map(last_line, _texts(printed))), "")
+            raise EfsmiHung(
+                f"`{call}` did not end within {self.timeout:g} s"
+                + (f" (it had printed: {said})" if said else ""),
+                remedy="look at the kernel log for a card that hangs, or give efsmi more time "
+                "(the chart's efsmi.timeout)",
+            ) from error
         finally:
-            output.close()
+            for pipe in printed:
+                pipe.close()
             if not _ends(process):
                 self._stuck[arguments] = process
-        return subprocess.CompletedProcess(
-            argv, process.returncode, bytes(output.stdout), bytes(output.stderr)
-        )
+        return process.returncode, *_texts(printed)
 
+    @cached_property
     def _environment(self) -> dict[str, str]:
         environment = {**os.environ, "LC_ALL": "C.UTF-8"}
-        if self._library is not None:
+        if self.library is not None:
             inherited = environment.get(_SEARCH_PATH)
-            first = str(self._library.path())
+            first = str(library_folder(self.library))
             environment[_SEARCH_PATH] = f"{first}:{inherited}" if inherited else first
         return environment
 
@@ -199,14 +175,28 @@ class Efsmi:
             )
 
 
-def _finish(process: subprocess.Popen[bytes], output: Output, within: float) -> None:
+def _finish(process: subprocess.Popen[bytes], printed: Printed, within: float) -> None:
     """Read until the output and the process have ended. Raises subprocess.TimeoutExpired after
-    `within` seconds, and TooMuchOutput."""
+    `within` seconds, and _TooMuchOutput.
+
+    ``Popen.communicate`` keeps all that it reads, so a program that never stops printing would take
+    the memory of the one that started it.
+    """
     end = time.monotonic() + within
-    try:
-        output.read(within)
-    except TimeoutError:
-        raise subprocess.TimeoutExpired(process.args, within) from None
+    with selectors.PollSelector() as selector:
+        for pipe, kept in printed.items():
+            selector.register(pipe, selectors.EVENT_READ, kept)
+        while selector.get_map():
+            for key, _ in selector.select(max(end - time.monotonic(), 0)):
+                chunk = os.read(key.fd, _CHUNK)
+                key.data.extend(chunk)
+                if not chunk:
+                    selector.unregister(key.fileobj)
+            if sum(map(len, printed.values())) > _OUTPUT_LIMIT:
+                raise _TooMuchOutput
+            # Also while there is something to read, as a program may print slowly for ever.
+            if selector.get_map() and time.monotonic() >= end:
+                raise subprocess.TimeoutExpired(process.args, within)
     _wait(process, max(end - time.monotonic(), 0))
 
 
@@ -255,10 +245,6 @@ def _is_gone(process: subprocess.Popen[bytes]) -> bool:
     return False
 
 
-def _of(index: int | None) -> tuple[str, ...]:
-    return () if index is None else ("-i", str(index))
-
-
 def _command(arguments: Sequence[str]) -> str:
     """The call in a word, whichever card it is of: the simulator's names."""
     words = arguments[2:] if arguments[:1] == ("-i",) else arguments
@@ -267,5 +253,6 @@ def _command(arguments: Sequence[str]) -> str:
     return _COMMANDS.get(word, word.removeprefix("--"))
 
 
-def _decoded(output: bytes | None) -> str:
-    return (output or b"").decode("utf-8", "replace")
+def _texts(printed: Printed) -> tuple[str, str]:
+    output, errors = (text.decode("utf-8", "replace") for text in printed.values())
+    return output, errors

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from functools import partial
 
-import msgspec
+from msgspec.structs import replace
 
-from dra_driver.hardware.efsmi.join import Joined, by_address
+from dra_driver.hardware.efsmi.join import Survey, by_address
 from dra_driver.hardware.efsmi.listing import ListedCard, parse_list
 from dra_driver.hardware.efsmi.query import QueriedCard, parse_query, parse_query_json
 from dra_driver.hardware.efsmi.runner import Efsmi, EfsmiFailed, EfsmiHung
-from dra_driver.hardware.efsmi.summary import SummaryRow, parse_summary
+from dra_driver.hardware.efsmi.summary import parse_summary
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.pci import PciAddress
 
@@ -27,97 +27,55 @@ logger = logging.getLogger(__name__)
 
 Queried = tuple[QueriedCard, ...]
 Answer = tuple[Queried, tuple[ListedCard, ...]] | HardwareError
-Answers = Mapping[int, Answer]
-
-
-class Survey(msgspec.Struct, frozen=True):
-    """`rows` of the summary tell the modes; None where each card was asked by itself, as the
-    summary is of all cards. `silent` says why efsmi does not answer for a card; of these, a call
-    for one that is `hung` took its whole limit."""
-
-    joined: Joined
-    rows: tuple[SummaryRow, ...] | None
-    silent: Mapping[PciAddress, str] = msgspec.field(default_factory=dict)
-    hung: frozenset[PciAddress] = frozenset()
-
-
-class _DelayedFallback:
-    """Asks in a thread of its own, after `patience` seconds in which nobody has called `cancel`."""
-
-    def __init__(self, patience: float, ask: Callable[[], Answers]) -> None:
-        self._ask = ask
-        self._answers: Answers | None = None
-        self._timer = threading.Timer(patience, self._run)
-        self._timer.name, self._timer.daemon = "efsmi-each", True
-
-    def begin(self) -> None:
-        self._timer.start()
-
-    def cancel(self) -> None:
-        self._timer.cancel()
-
-    def answers(self) -> Answers:
-        """Those that come, or have come; asks now where it had not begun."""
-        self.cancel()
-        if self._timer.is_alive():
-            self._timer.join()
-        return self._ask() if self._answers is None else self._answers
-
-    def _run(self) -> None:
-        self._answers = self._ask()
+Answers = dict[int, Answer]
+"""By the index that was asked for."""
 
 
 class Surveyor:
-    """Asks efsmi. What it keeps between two surveys says only how to ask: the index that each card
-    had, and whether it is of use to ask for all at once. After `patience` seconds without an
-    answer for all of them, each card is asked beside it."""
+    """Asks efsmi. What it keeps between two surveys is the index that each card had. After
+    `patience` seconds without an answer for all of them, each card is asked beside it."""
 
     def __init__(self, efsmi: Efsmi, *, patience: float) -> None:
         self._efsmi = efsmi
         self._patience = patience
         self._indexes: dict[PciAddress, int] = {}
-        self._apart = False
         # Parsing takes up to 40 times the memory of the text, and each card may print its own.
         self._parsing = threading.Lock()
 
     def survey(self, cards: Collection[PciAddress]) -> Survey:
         """Ask for `cards`, those on the PCI bus; there is at least one.
 
-        Raises HardwareError if efsmi answers for no card, or answers for every card by itself while
-        the call for all of them fails.
+        Raises HardwareError if the call for all of them fails, and efsmi answers for no card or for
+        every card by itself: then it is the tool.
         """
-        failures: list[HardwareError] = []
-        beside = _DelayedFallback(self._patience, partial(self._ask_each, self._probable(cards)))
-        if not self._apart:
-            beside.begin()
-            try:
-                return self._keep(self._at_once())
-            except (EfsmiHung, EfsmiFailed) as error:
-                failures.append(error)
-            finally:
-                beside.cancel()
-        survey, errors = self._one_by_one(cards, beside.answers())
-        apart, self._apart = self._apart, 0 < len(survey.silent) < len(cards)
-        if self._apart:
-            if not apart:
-                logger.warning("each card is asked by itself for now: %s", failures[0])
-            return self._keep(survey)
-        if survey.silent:  # all of them: it is the tool
-            nobody = HardwareError("efsmi answers for no card")
-            raise next(iter([*failures, *errors]), nobody)
-        if failures:
-            raise failures[0]
-        logger.info("every card answers again")
-        return self._keep(self._at_once())
+        answers: Answers = {}
+        ask_each = partial(self._ask_each, self._probable(cards), answers)
+        beside = threading.Timer(self._patience, ask_each)
+        beside.name, beside.daemon = "efsmi-each", True
+        beside.start()
+        try:
+            return self._keep(self._at_once())
+        except (EfsmiHung, EfsmiFailed) as error:
+            failure = error
+        finally:
+            beside.cancel()
+        beside.join()
+        if not answers:
+            ask_each()
+        survey = self._one_by_one(cards, answers)
+        if not 0 < len(survey.silent) < len(cards):
+            raise failure
+        logger.warning("each card was asked by itself: %s", failure)
+        return self._keep(survey)
 
     def _keep(self, survey: Survey) -> Survey:
-        self._indexes |= {address: card.index for address, card in survey.joined.cards.items()}
+        self._indexes |= {address: card.index for address, card in survey.cards.items()}
         return survey
 
     def _at_once(self) -> Survey:
         queried = self._query()
-        rows = parse_summary(self._efsmi.summary())
-        return Survey(by_address(queried, self._listed(queried)), rows)
+        rows = parse_summary(self._efsmi.run())
+        return replace(by_address(queried, self._listed(queried)), rows=rows)
 
     def _probable(self, cards: Collection[PciAddress]) -> list[int]:
         """The indexes that the cards may have."""
@@ -125,32 +83,25 @@ class Surveyor:
         # Indexes count the cards from 0 on; a card that is gone may have left a gap.
         return sorted({*range(len(cards)), *known})
 
-    def _one_by_one(
-        self, cards: Collection[PciAddress], answers: Answers
-    ) -> tuple[Survey, Collection[HardwareError]]:
-        """Also returns all errors, with those of indexes that no card has."""
-        errors = {at: each for at, each in answers.items() if isinstance(each, HardwareError)}
+    def _one_by_one(self, cards: Collection[PciAddress], answers: Answers) -> Survey:
         found = [each for each in answers.values() if not isinstance(each, HardwareError)]
-        joined = by_address(
+        survey = by_address(
             [card for queried, _ in found for card in queried],
             [row for _, listed in found for row in listed],
         )
-        whose = {
-            address: _errors_of(errors, self._indexes.get(address))
+        errors = {
+            address: _errors_of(answers, self._indexes.get(address))
             for address in cards
-            if address not in joined.cards and address not in joined.refused
+            if address not in survey.cards and address not in survey.refused
         }
-        silent = {address: _reason(each) for address, each in whose.items()}
-        hung = frozenset(
-            address
-            for address, each in whose.items()
-            if any(isinstance(error, EfsmiHung) for error in each)
-        )
-        return Survey(joined, None, silent, hung), errors.values()
+        silent = {
+            address: "; ".join(sorted({str(error) for error in each})) or "efsmi does not list it"
+            for address, each in errors.items()
+        }
+        hung = [at for at, each in errors.items() if any(isinstance(e, EfsmiHung) for e in each)]
+        return replace(survey, silent=silent, hung=frozenset(hung))
 
-    def _ask_each(self, indexes: Iterable[int]) -> Answers:
-        answers: dict[int, Answer] = {}
-
+    def _ask_each(self, indexes: Iterable[int], answers: Answers) -> None:
         def ask(index: int) -> None:
             answers[index] = self._ask(index)
 
@@ -163,7 +114,6 @@ class Surveyor:
             thread.start()
         for thread in threads:
             thread.join()
-        return answers
 
     def _ask(self, index: int) -> Answer:
         try:
@@ -175,7 +125,7 @@ class Surveyor:
     def _query(self, index: int | None = None) -> Queried:
         """From JSON where the tool knows it and it tells all that is needed, else from text."""
         try:
-            text = self._efsmi.query_json(index)
+            text = self._efsmi.run(*_of(index), "-q", "--json-format")
         except EfsmiFailed as error:
             logger.debug("reading text instead of JSON: %s", error)
         else:
@@ -183,7 +133,7 @@ class Surveyor:
                 cards = parse_query_json(text)
             if cards is not None and all(card.complete for card in cards):
                 return cards
-        text = self._efsmi.query(index)
+        text = self._efsmi.run(*_of(index), "-q")
         with self._parsing:
             return parse_query(text)
 
@@ -194,18 +144,19 @@ class Surveyor:
         if all(card.address is not None for card in queried):
             return ()
         try:
-            return parse_list(self._efsmi.list_cards(index))
+            return parse_list(self._efsmi.run(*_of(index), "-L"))
         except HardwareError as error:
             # It only adds addresses that are missing: all other cards are known already.
             logger.warning("cards without an address in `efsmi -q` stay unknown: %s", error)
             return ()
 
 
-def _errors_of(errors: Mapping[int, HardwareError], index: int | None) -> Collection[HardwareError]:
+def _of(index: int | None) -> tuple[str, ...]:
+    return () if index is None else ("-i", str(index))
+
+
+def _errors_of(answers: Answers, index: int | None) -> Collection[HardwareError]:
     """Those for the card that had this index. If its index is not known (None), all errors: each
     may be this card's."""
-    return [errors[index]] if index is not None and index in errors else errors.values()
-
-
-def _reason(errors: Collection[HardwareError]) -> str:
-    return "; ".join(sorted({str(error) for error in errors})) or "efsmi does not list it"
+    errors = {at: each for at, each in answers.items() if isinstance(each, HardwareError)}
+    return [errors[index]] if index in errors else errors.values()

@@ -12,8 +12,7 @@ from typing import Any
 
 import msgspec
 
-from dra_driver.model.claims.amounts import configured_consumption
-from dra_driver.model.claims.capacity_requests import by_short_name
+from dra_driver.model.claims.amounts import by_short_name, configured_consumption
 from dra_driver.model.names import DRIVER
 
 Object = dict[str, Any]
@@ -167,10 +166,7 @@ def claim_names(pod: Mapping[str, Any]) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     for reference in pod["spec"].get("resourceClaims") or ():
         name = reference["name"]
-        if reference.get("resourceClaimName"):
-            found[name] = reference["resourceClaimName"]
-        elif name not in made:
-            found[name] = None
-        elif made[name] is not None:
-            found[name] = made[name]
+        claim = reference.get("resourceClaimName") or made.get(name)
+        if claim is not None or name not in made:
+            found[name] = claim
     return found

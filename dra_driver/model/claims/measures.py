@@ -43,13 +43,6 @@ class Measures(msgspec.Struct, frozen=True):
         }
         return {name: text for name, text in asked.items() if text is not None}
 
-    def over(self, earlier: Measures) -> Measures:
-        """Both together. This one wins, and leaves what it does not say."""
-        return Measures(
-            earlier.memory_mib if self.memory_mib is None else self.memory_mib,
-            earlier.cores if self.cores is None else self.cores,
-        )
-
     def covering(self, shares: Sequence[Share]) -> int | None:
         """The units of the first of these shares, which ascend, that covers both measures; None if
         none does."""

@@ -17,11 +17,7 @@ class Packing(StrEnum):
     @property
     def preferred(self) -> str:
         """For people: which one is preferred, in words for nodes and cards alike."""
-        match self:
-            case Packing.BINPACK:
-                return "the fullest that fits"
-            case Packing.SPREAD:
-                return "the emptiest"
+        return "the fullest that fits" if self is Packing.BINPACK else "the emptiest"
 
 
 class PackingChoice(msgspec.Struct, frozen=True):
@@ -30,7 +26,3 @@ class PackingChoice(msgspec.Struct, frozen=True):
 
     nodes: Packing | None = None
     cards: Packing | None = None
-
-    def over(self, earlier: PackingChoice) -> PackingChoice:
-        """Both together, where this one wins and leaves what it does not say."""
-        return PackingChoice(self.nodes or earlier.nodes, self.cards or earlier.cards)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
+from msgspec.structs import astuple
 
 from dra_driver.model.claims.measures import Measures
 from dra_driver.model.claims.packing import PackingChoice
@@ -13,6 +14,8 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import CAPACITY_SIZE, CAPACITY_SLICES
 
 _NO_CHOICE: Final = PackingChoice()
+
+T = TypeVar("T")
 
 
 class RequestConfig(msgspec.Struct, frozen=True):
@@ -41,15 +44,12 @@ class RequestConfig(msgspec.Struct, frozen=True):
 
     def over(self, earlier: RequestConfig) -> RequestConfig:
         """Both together. This one wins, and leaves what it does not say."""
-        return RequestConfig(
-            self.packing.over(earlier.packing),
-            earlier.slices if self.slices is None else self.slices,
-            earlier.size if self.size is None else self.size,
-            _together(self.measures, earlier.measures),
-            self.mode or earlier.mode,
-            earlier.device_metadata if self.device_metadata is None else self.device_metadata,
-        )
+        return _over(self, earlier)
 
 
-def _together(later: Measures | None, earlier: Measures | None) -> Measures | None:
-    return later.over(earlier) if later and earlier else later or earlier
+def _over(later: T, earlier: T) -> T:
+    """Field by field; None says nothing."""
+    if isinstance(later, msgspec.Struct) and isinstance(earlier, msgspec.Struct):
+        pairs = zip(astuple(later), astuple(earlier), strict=True)
+        return type(later)(*(_over(*pair) for pair in pairs))
+    return earlier if later is None else later

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from dra_driver.model import names
 from dra_driver.model.card import Card
@@ -14,10 +14,13 @@ from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.quantity import format_binary
-from dra_driver.model.version import semantic_version
 
 _NAME = re.compile(r"(whole|shared|drs|admin)-([0-9a-f]{4,8})-([0-9a-f]{2})-([0-9a-f]{2})-([0-7])")
 _ONE_CARD = {"card": {"value": "1"}}
+# github.com/blang/semver, by which CEL compares versions, has 64 bits for a number.
+_NUMBER: Final = "([0-9]{1,19})"
+_VERSION: Final = re.compile(rf"v?{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?![0-9])(.*)", re.DOTALL)
+_IDENTIFIER: Final = re.compile(r"[0-9A-Za-z]+(?:-+[0-9A-Za-z]+)*")
 
 
 def device_name(mode: Mode, address: PciAddress) -> str:
@@ -54,12 +57,9 @@ def whole_device(card: Card, *, allocator: str, sips: int | None = None) -> dict
     `allocator` is ``controller`` or ``scheduler``, see `exclusion`. `sips` is how many the card
     has, if a profile table says so.
     """
-    return {
-        "name": device_name(Mode.WHOLE, card.address),
-        "attributes": card_attributes(card, Mode.WHOLE, sips=sips),
-        "capacity": {names.CAPACITY_MEMORY: {"value": format_binary(card.memory_mib * 2**20)}},
-        **exclusion(card, allocator=allocator),
-    }
+    memory = {"value": format_binary(card.memory_mib * 2**20)}
+    device = card_device(card, Mode.WHOLE, allocator=allocator, sips=sips)
+    return device | {"capacity": {names.CAPACITY_MEMORY: memory}}
 
 
 def admin_device(card: Card, *, sips: int | None = None) -> dict[str, Any]:
@@ -68,40 +68,39 @@ def admin_device(card: Card, *, sips: int | None = None) -> dict[str, Any]:
     It consumes no counter: kube-scheduler wants counters to be free even for administrative access
     (kubernetes#140729). The taint keeps all claims away that do not tolerate it.
     """
+    device = whole_device(card, allocator=names.ALLOCATOR_CONTROLLER, sips=sips)
+    device["name"] = f"{names.TYPE_ADMIN}-{card.address.slug}"
+    device["attributes"][names.ATTR_TYPE] = {"string": names.TYPE_ADMIN}
+    device["taints"] = [taint(names.TAINT_ADMINISTRATORS, ""), *_problem_taints(card)]
+    return device
+
+
+def card_device(card: Card, mode: Mode, *, allocator: str, sips: int | None) -> dict[str, Any]:
+    """The card's device for that mode, without a capacity."""
     return {
-        "name": f"{names.TYPE_ADMIN}-{card.address.slug}",
-        "attributes": card_attributes(card, Mode.WHOLE, sips=sips)
-        | {names.ATTR_TYPE: {"string": names.TYPE_ADMIN}},
-        "capacity": {names.CAPACITY_MEMORY: {"value": format_binary(card.memory_mib * 2**20)}},
-        "taints": [taint(names.TAINT_ADMINISTRATORS, ""), *_problem_taints(card)],
+        "name": device_name(mode, card.address),
+        "attributes": card_attributes(card, mode, sips=sips),
+        **exclusion(card, allocator=allocator),
     }
 
 
 def card_attributes(card: Card, mode: Mode, *, sips: int | None = None) -> dict[str, Any]:
     """The attributes that a card's devices have in common, as the API writes them."""
-    optional: dict[str, Any] = {}
-    version = semantic_version(card.driver_version)
-    if version is not None:
-        optional[names.ATTR_DRIVER_VERSION] = {"version": version}
-    if card.pcie_switch is not None:
-        optional[names.ATTR_PCIE_SWITCH] = {"string": card.pcie_switch}
-    if card.pcie_bridges:
-        optional[names.ATTR_PCIE_BRIDGES] = {"string": format_bridges(card.pcie_bridges)}
-    if card.pcie_root is not None:
-        optional[names.ATTR_PCIE_ROOT] = {"string": card.pcie_root}
-    if card.numa_node is not None:
-        optional[names.ATTR_NUMA_NODE] = {"int": card.numa_node}
-    if sips is not None:
-        optional[names.ATTR_SIPS] = {"int": sips}
-    return {
-        names.ATTR_TYPE: {"string": mode.value},
-        names.ATTR_CARD: {"string": str(card.address)},
-        names.ATTR_MODEL: {"string": attribute_text(card.model)},
-        names.ATTR_UUID: {"string": attribute_text(card.uuid)},
-        names.ATTR_MEMORY_MIB: {"int": card.memory_mib},
-        names.ATTR_PCI_BUS_ID: {"string": str(card.address)},
-        **optional,
-    }
+    told = (
+        (names.ATTR_TYPE, "string", mode.value),
+        (names.ATTR_CARD, "string", str(card.address)),
+        (names.ATTR_MODEL, "string", attribute_text(card.model)),
+        (names.ATTR_UUID, "string", attribute_text(card.uuid)),
+        (names.ATTR_MEMORY_MIB, "int", card.memory_mib),
+        (names.ATTR_PCI_BUS_ID, "string", str(card.address)),
+        (names.ATTR_DRIVER_VERSION, "version", _semantic_version(card.driver_version)),
+        (names.ATTR_PCIE_SWITCH, "string", card.pcie_switch),
+        (names.ATTR_PCIE_BRIDGES, "string", format_bridges(card.pcie_bridges) or None),
+        (names.ATTR_PCIE_ROOT, "string", card.pcie_root),
+        (names.ATTR_NUMA_NODE, "int", card.numa_node),
+        (names.ATTR_SIPS, "int", sips),
+    )
+    return {name: {kind: value} for name, kind, value in told if value is not None}
 
 
 def exclusion(card: Card, *, allocator: str) -> dict[str, Any]:
@@ -144,3 +143,17 @@ def counter_sets(devices: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         for each in device.get("consumesCounters", ())
     }
     return [{"name": name, "counters": consumed[name]} for name in sorted(consumed)]
+
+
+def _semantic_version(text: str) -> str | None:
+    """As attributes of the type `version` have it (semver.org 2.0.0): three numbers, and what
+    follows them as build metadata, by which versions are not ordered (``1.4.0.3`` → ``1.4.0+3``).
+    The metadata is cut where the whole would have more than 64 characters. None where the text does
+    not begin with three numbers, or with numbers that are too large."""
+    match = _VERSION.fullmatch(text)
+    if match is None:
+        return None
+    version = ".".join(str(int(each)) for each in match.groups()[:3])
+    metadata = ".".join(_IDENTIFIER.findall(match[4]))
+    metadata = metadata[: names.ATTRIBUTE_BYTES - len(version) - 1].rstrip(".-")
+    return f"{version}+{metadata}" if metadata else version

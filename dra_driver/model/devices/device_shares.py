@@ -14,7 +14,7 @@ from dra_driver.model import names
 from dra_driver.model.card import Card
 from dra_driver.model.claims.amounts import CAPACITY_OF_MODE
 from dra_driver.model.claims.measures import memory_per_slice
-from dra_driver.model.devices.device import card_attributes, device_name, exclusion
+from dra_driver.model.devices.device import card_device
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.profile import ProfileTable, profile_size
@@ -80,7 +80,7 @@ def with_shares(device: Mapping[str, Any]) -> Mapping[str, Any]:
     if not is_stripped(device):
         return device
     mode = _mode(device)
-    name = CAPACITY_OF_MODE[Mode(mode)]
+    name = CAPACITY_OF_MODE[mode]
     capacity = (device.get("capacity") or {}).get(name) or {}
     if mode == Mode.SHARED:
         policy = _slices_policy(int(parse_quantity(str(capacity.get("value", "")))))
@@ -108,9 +108,5 @@ def _sizes_policy(sizes: Sequence[int]) -> dict[str, Any]:
 
 
 def _device(card: Card, mode: Mode, allocator: str, sips: int | None) -> dict[str, Any]:
-    return {
-        "name": device_name(mode, card.address),
-        "attributes": card_attributes(card, mode, sips=sips),
-        "allowMultipleAllocations": True,
-        **exclusion(card, allocator=allocator),
-    }
+    device = card_device(card, mode, allocator=allocator, sips=sips)
+    return device | {"allowMultipleAllocations": True}

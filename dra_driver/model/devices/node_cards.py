@@ -11,6 +11,13 @@ from typing import Any, Final
 
 import msgspec
 
+from dra_driver.model.claims.measures import (
+    Share,
+    instance_shares,
+    memory_per_slice,
+    slice_shares,
+)
+from dra_driver.model.devices.device_shares import MAX_SLICES
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS
@@ -77,6 +84,40 @@ class NodeCard(msgspec.Struct, frozen=True, omit_defaults=True, rename={"memory_
         return self.minor != UNNUMBERED
 
 
+class CardKind(msgspec.Struct, frozen=True):
+    """Cards that are alike, with the fields of `NodeCard`. Cards of one model can be of several
+    kinds, as by another number of slices."""
+
+    model: str
+    memory_mib: int
+    slices: int
+    profiles: tuple[str, ...]
+    total: int
+
+    @classmethod
+    def of(cls, card: NodeCard) -> CardKind:
+        return cls(card.model, card.memory_mib, card.slices, card.profiles, card.total)
+
+    def shares(self, mode: Mode) -> tuple[Share, ...]:
+        """What a container can get of a card in shared or in DRS mode, ascending. Nothing where the
+        card is not offered so, or is gone. Raises InvalidValue for a malformed profile name."""
+        if mode is Mode.DRS:
+            return instance_shares(self.profiles, self.total) if self.total else ()
+        if not self.memory_mib or not 1 <= self.slices <= MAX_SLICES:
+            return ()
+        return slice_shares(self.slices, self._memory_per_slice)
+
+    def describe(self, mode: Mode) -> str:
+        """``S60 (1g.6gb, 3g.20gb)``, or ``S60 (6 slices of 7162 MiB)``."""
+        if mode is Mode.DRS:
+            return f"{self.model} ({', '.join(self.profiles)})"
+        return f"{self.model} ({self.slices} slices of {self._memory_per_slice} MiB)"
+
+    @property
+    def _memory_per_slice(self) -> int:
+        return memory_per_slice(self.memory_mib, self.slices)
+
+
 def render_cards(cards: tuple[NodeCard, ...]) -> str:
     """The annotation's value: JSON on one line, the same for the same cards."""
     body = {"version": _VERSION, "cards": [_card_to_json(each) for each in cards]}
@@ -90,17 +131,15 @@ def parse_cards(text: str) -> tuple[NodeCard, ...]:
     """
     try:
         report = msgspec.json.decode(text, type=_Report)
-        cards = report.cards if report.version == _VERSION else ()
-        found = tuple(map(_card_from_json, cards))
+        if report.version != _VERSION:
+            raise InvalidValue(
+                f"annotation {ANNOTATION_CARDS} has version {report.version}, but only {_VERSION} "
+                "is known",
+                remedy="run the same version of the driver in agent and controller",
+            )
+        return tuple(map(_card_from_json, report.cards))
     except (ValueError, LookupError, RecursionError) as error:
         raise InvalidValue(f"annotation {ANNOTATION_CARDS} cannot be read: {error!r}") from error
-    if report.version != _VERSION:
-        raise InvalidValue(
-            f"annotation {ANNOTATION_CARDS} has version {report.version}, but only {_VERSION} is "
-            "known",
-            remedy="run the same version of the driver in agent and controller",
-        )
-    return found
 
 
 class _Report(msgspec.Struct):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -19,13 +18,11 @@ from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 
-RESOURCES: Final[Mapping[Mode, str]] = MappingProxyType(
-    {
-        Mode.WHOLE: names.RESOURCE_WHOLE,
-        Mode.SHARED: names.RESOURCE_SHARED,
-        Mode.DRS: names.RESOURCE_DRS,
-    }
-)
+RESOURCES: Final[Mapping[Mode, str]] = {
+    Mode.WHOLE: names.RESOURCE_WHOLE,
+    Mode.SHARED: names.RESOURCE_SHARED,
+    Mode.DRS: names.RESOURCE_DRS,
+}
 """The extended resource by which a container asks for each mode."""
 
 _ID: Final = re.compile(r"([0-9a-f:.]+)/(whole|shared|drs)/(0|[1-9]\d{0,3})")

@@ -11,8 +11,8 @@ int with a bit for each of them, the card 0 being the lowest bit.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, reduce
 from itertools import combinations
 from operator import or_
@@ -64,34 +64,34 @@ def _without_domain(address: str) -> str:
 @dataclass(frozen=True, slots=True)
 class _CardGroup:
     """The cards below one bridge, root complex or NUMA node. Those in different `parts` are
-    `distance` from each other; a single card has no parts. `level` numbers the distances that
-    occur on the node, from the nearest, and `outside` has the cards that are not in the group,
-    by the level of their distance from it."""
+    `distance` from each other; a single card has no parts."""
 
     distance: int
     cards: int
     parts: tuple[_CardGroup, ...] = ()
-    level: int = 0
-    outside: tuple[tuple[int, int], ...] = ()
 
 
 class Topology:
     """The tree of a node's cards. Nothing of it changes; it remembers what it was asked."""
 
     def __init__(self, places: Sequence[CardPlace]) -> None:
-        tree = _tree(places)
-        distances = sorted({each.distance for each in _walk(tree) if each.parts})
-        numbered = _numbered(tree, {each: level for level, each in enumerate(distances)}, ())
-        self._size = len(places)
-        self._levels = len(distances)
-        self._groups = sorted(_walk(numbered), key=lambda each: each.distance)
-        self._above = _groups_by_card(numbered, self._size)
+        self.size = len(places)
+        self._groups = sorted(_walk(_tree(places)), key=lambda each: each.distance)
+        self.distances = sorted({each.distance for each in self._groups if each.parts})
+        self._at = [[0] * len(self.distances) for _ in places]
+        """By card, the cards at each distance from it."""
+        within = [1 << card for card in range(self.size)]
+        for group in self._groups:
+            for card in _numbers(group.cards) if group.parts else ():
+                self._at[card][self.distances.index(group.distance)] = group.cards & ~within[card]
+                within[card] = group.cards
         self._spreads: dict[int, tuple[int, int]] = {}
         self._known: dict[tuple[int, tuple[int, ...], int, int], tuple[int, ...] | None] = {}
 
     def distance(self, one: int, other: int) -> int:
         """Between two different cards."""
-        return next(each.distance for each in self._above[one] if each.cards >> other & 1)
+        cards_at = zip(self.distances, self._at[one], strict=True)
+        return next(distance for distance, cards in cards_at if cards >> other & 1)
 
     def spread(self, cards: int) -> tuple[int, int]:
         """The largest distance between two cards of the set, and the sum over all pairs."""
@@ -99,20 +99,14 @@ class Topology:
         if found is None:
             if len(self._spreads) >= _MOST_ANSWERS:
                 self._spreads.clear()
-            numbers = [card for card in range(self._size) if cards >> card & 1]
-            distances = [self.distance(a, b) for a, b in combinations(numbers, 2)]
+            distances = [self.distance(a, b) for a, b in combinations(_numbers(cards), 2)]
             found = self._spreads[cards] = max(distances, default=0), sum(distances)
         return found
 
     def neighbours(self, card: int, free: int) -> tuple[int, ...]:
         """How many other cards of `free` there are at each distance, the nearest first: the pairs
         that would be broken if the card was taken alone."""
-        found = [0] * self._levels
-        within = 1 << card
-        for group in self._above[card]:
-            found[group.level] = (free & group.cards & ~within).bit_count()
-            within = group.cards
-        return tuple(found)
+        return tuple([(cards & free).bit_count() for cards in self._at[card]])
 
     def nearest(
         self, count: int, *available: int, free: int = 0, kept: int = 0
@@ -132,13 +126,12 @@ class Topology:
                 self._known.clear()
             usable = free | reduce(or_, available, 0)
             searches = [
-                _Search(self._size, self._levels, count, each & ~kept, usable & ~kept, kept)
-                for each in available
+                _Search(self, count, each & ~kept, usable & ~kept, kept) for each in available
             ]
-            self._known[key] = self._nearest(searches)
+            self._known[key] = self._nearest(count, searches)
         return self._known[key]
 
-    def _nearest(self, searches: Sequence[_Search]) -> tuple[int, ...] | None:
+    def _nearest(self, count: int, searches: Sequence[_Search]) -> tuple[int, ...] | None:
         costs: list[int] = []
         smallest = _APART
         for group in self._groups:
@@ -147,11 +140,8 @@ class Topology:
             for search in searches:
                 if search.fits(group):
                     smallest = group.distance
-                    costs.append(search.cost(group))
-        if not costs:
-            return None
-        best = min(costs)
-        return tuple(card for card in range(self._size) if best >> card & 1)
+                    costs.append(search.costs(group)[count])
+        return tuple(_numbers(min(costs) & (1 << self.size) - 1)) if costs else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +149,11 @@ class _Search:
     """Finds the best choice from the cards upwards: for each group and each number of cards, the
     best choice of as many.
 
-    A choice's cost is one int: from its highest bits to its lowest the sum of distances, the
-    broken pairs by level, and the cards taken. Costs of parts add up, and the least is the best.
+    A choice's cost is one int: from its highest bits to its lowest the sum of distances, the broken
+    pairs by distance, the nearest first, and the cards taken. The least is the best.
     """
 
-    size: int
-    levels: int
+    topology: Topology
     count: int
     available: int
     free: int
@@ -175,39 +164,35 @@ class _Search:
         enough = (self.available & group.cards).bit_count() >= self.count
         return enough and not self.kept & ~group.cards
 
-    def cost(self, group: _CardGroup) -> int:
-        """Of the best choice in the group, which must have as many cards."""
-        outside = sum(
-            self.count * (cards & self.free).bit_count() << self._broken_at(level)
-            for level, cards in group.outside
-        )
-        return self._costs(group)[self.count] + outside
-
-    def _costs(self, group: _CardGroup) -> list[int]:
+    def costs(self, group: _CardGroup) -> list[int]:
         """By the number of cards taken, from none to `count` or as many as there are."""
         if not group.parts:
-            return [0, group.cards] if group.cards & self.available else [0]
+            return [0, self._alone(group.cards)] if group.cards & self.available else [0]
         best = [0]
         before = 0  # the cards of the parts that `best` is about
         for part in group.parts:
-            best = self._joined(group, before, best, part.cards, self._costs(part))
+            best = self._joined(group.distance, before, best, part)
             before |= part.cards
         return best
 
-    def _joined(
-        self, group: _CardGroup, one: int, ours: list[int], other: int, theirs: list[int]
-    ) -> list[int]:
-        """The costs for two sets of cards together, which are `group.distance` apart."""
-        kept, their_kept = (one & self.kept).bit_count(), (other & self.kept).bit_count()
-        free, their_free = (one & self.free).bit_count(), (other & self.free).bit_count()
-        sum_at, broken_at = self._broken_at(-1), self._broken_at(group.level)
+    def _alone(self, card: int) -> int:
+        """The cost of one card: the pairs that it breaks."""
+        pairs = self.topology.neighbours(card.bit_length() - 1, self.free)
+        return card + sum(broken << self._broken_at(level) for level, broken in enumerate(pairs))
+
+    def _joined(self, distance: int, cards: int, ours: list[int], part: _CardGroup) -> list[int]:
+        """The costs for `cards` and a part together, which are that `distance` apart."""
+        kept, their_kept = (cards & self.kept).bit_count(), (part.cards & self.kept).bit_count()
+        sum_at = self._broken_at(-1)
+        broken_at = self._broken_at(self.topology.distances.index(distance))
         best: list[int] = []
+        theirs = self.costs(part)
         for taken, cost in enumerate(ours):
             for more, their_cost in enumerate(theirs[: self.count - taken + 1]):
                 pairs = (taken + kept) * (more + their_kept)
-                broken = taken * (their_free - more) + more * (free - taken)
-                total = cost + their_cost
-                total += (pairs * group.distance << sum_at) + (broken << broken_at)
+                # Pairs of which both are taken are not broken.
+                total = cost + their_cost - (2 * taken * more << broken_at)
+                total += pairs * distance << sum_at
                 if taken + more == len(best):
                     best.append(total)
                 else:
@@ -215,15 +200,23 @@ class _Search:
         return best
 
     def _broken_at(self, level: int) -> int:
-        """The lowest bit of the field for the broken pairs of the level. The field above that of
-        level 0 has the sum of distances."""
-        width = (self.size * self.size).bit_length()
-        return self.size + (self.levels - 1 - level) * width
+        """The lowest bit of the field for the broken pairs of that distance, counted from the
+        nearest. The field above all of them, that of -1, has the sum of distances."""
+        size, levels = self.topology.size, len(self.topology.distances)
+        return size + (levels - 1 - level) * (size * size).bit_length()
 
 
 def bits(cards: Iterable[int]) -> int:
     """A set of cards."""
     return sum(1 << card for card in set(cards))
+
+
+def _numbers(cards: int) -> Iterator[int]:
+    """The cards of a set."""
+    while cards:
+        lowest = cards & -cards
+        yield lowest.bit_length() - 1
+        cards ^= lowest
 
 
 @lru_cache(1024)
@@ -261,30 +254,6 @@ def _group(distance: int, parts: Sequence[_CardGroup]) -> _CardGroup:
     if len(parts) == 1:
         return parts[0]
     return _CardGroup(distance, sum(part.cards for part in parts), tuple(parts))
-
-
-def _numbered(
-    group: _CardGroup, levels: Mapping[int, int], outside: tuple[tuple[int, int], ...]
-) -> _CardGroup:
-    level = levels.get(group.distance, 0)
-    parts = tuple(
-        _numbered(part, levels, (*outside, (level, group.cards & ~part.cards)))
-        for part in group.parts
-    )
-    return replace(group, parts=parts, level=level, outside=outside)
-
-
-def _groups_by_card(tree: _CardGroup, size: int) -> list[tuple[_CardGroup, ...]]:
-    """By card, the groups that it is in, the smallest first."""
-    found: list[tuple[_CardGroup, ...]] = [()] * size
-    open_groups: list[tuple[_CardGroup, tuple[_CardGroup, ...]]] = [(tree, ())]
-    while open_groups:
-        group, above = open_groups.pop()
-        if group.parts:
-            open_groups += ((part, (group, *above)) for part in group.parts)
-        elif group.cards:
-            found[group.cards.bit_length() - 1] = above
-    return found
 
 
 def _walk(group: _CardGroup) -> Iterator[_CardGroup]:

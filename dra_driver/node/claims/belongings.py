@@ -16,7 +16,7 @@ from enum import StrEnum
 import msgspec
 from msgspec.structs import replace
 
-from dra_driver.hardware.drs.errors import CardGone
+from dra_driver.hardware.drs.drs import CardGone
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.claims.owner import Orphan, Owner
 from dra_driver.model.errors import HardwareError

@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from dra_driver.hardware.drs.drs import Drs
-from dra_driver.hardware.drs.errors import CreateMadeNothing, CreateMadeOther, CreateRefused
+from dra_driver.hardware.drs.drs import CreateMadeNothing, CreateMadeOther, CreateRefused, Drs
 from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.model.card import Card
 from dra_driver.model.claims.measures import Share, instance_shares, share_of_units

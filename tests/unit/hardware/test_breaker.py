@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-
 import pytest
 
-from dra_driver.hardware.breaker import HungCardBreaker
-from dra_driver.hardware.drs.errors import CardBusy, CardSilent
+from dra_driver.hardware.breaker import CardSilent, HungCardBreaker
+from dra_driver.hardware.drs.locks import CardBusy
 from dra_driver.hardware.efsmi.runner import EfsmiFailed, EfsmiHung
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.pci import PciAddress
@@ -24,21 +22,14 @@ class Bench:
         self.breaker = HungCardBreaker(20, clock=lambda: self.now)
 
     def read(self, card: PciAddress | None = CARD, error: HardwareError | None = None) -> str:
-        return _end(self.breaker.read(card), error)
-
-    def change(self, error: HardwareError | None = None) -> str:
-        return _end(self.breaker.change(CARD), error)
-
-
-def _end(call: AbstractContextManager[None], error: HardwareError | None) -> str:
-    """How the call ends: the error's class, or nothing."""
-    try:
-        with call:
-            if error is not None:
-                raise error
-    except HardwareError as raised:
-        return type(raised).__name__
-    return ""
+        """How the call ends: the error's class, or nothing."""
+        try:
+            with self.breaker.read(card):
+                if error is not None:
+                    raise error
+        except HardwareError as raised:
+            return type(raised).__name__
+        return ""
 
 
 @pytest.fixture
@@ -59,7 +50,7 @@ def test_after_a_read_that_hung_calls_for_the_card_fail_at_once(
     bench: Bench, error: HardwareError | None, then: str
 ) -> None:
     bench.read(error=error)
-    assert (bench.read(), bench.change()) == (then, then)
+    assert bench.read() == then
     assert (bench.read(OTHER), bench.read(None)) == ("", "")
 
 
@@ -72,11 +63,6 @@ def test_after_the_cooldown_the_next_call_tries_again(bench: Bench) -> None:
     assert bench.read() == "CardSilent"
     bench.now = 40.0
     assert (bench.read(), bench.read()) == ("", "")
-
-
-def test_what_a_change_did_that_hung_can_be_read(bench: Bench) -> None:
-    assert bench.change(HUNG) == "EfsmiHung"
-    assert bench.read() == ""
 
 
 def test_a_hang_that_was_seen_elsewhere_counts(bench: Bench) -> None:

@@ -47,7 +47,7 @@ def test_as_process_1_it_takes_the_dead_that_calls_leave(tmp_path: Path, script:
         f"efsmi = Efsmi(Path({str(efsmi)!r}), timeout=0.5, effects=Effects())\n"
         "for _ in range(3):\n"
         "    with suppress(HardwareError):\n"
-        "        efsmi.query()\n"
+        "        efsmi.run('-q')\n"
         "with suppress(ChildProcessError):\n"
         "    print('left', os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT))\n"
     )
@@ -63,9 +63,9 @@ def test_a_child_that_not_even_a_kill_ends_lets_the_call_not_be_repeated(
     kill = os.killpg
     monkeypatch.setattr(efsmi_module, "_GRACE", 0)
     monkeypatch.setattr(os, "killpg", lambda group, number: number or kill(group, number))
-    efsmi.query()
+    efsmi.run("-q")
     with pytest.raises(EfsmiHung, match="has not ended although it was killed"):
-        efsmi.query()
+        efsmi.run("-q")
     [child] = (tmp_path / "pids").read_text().split()
     os.kill(int(child), signal.SIGKILL)
     assert ends(int(child))

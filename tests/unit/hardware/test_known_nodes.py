@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dra_driver.hardware.known_nodes import _MOST_KINDS, FILE, KnownNodes
+from dra_driver.hardware.known_nodes import FILE, KnownNodes
 from dra_driver.hardware.machine import Machine
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.model.card import Card
@@ -92,14 +92,3 @@ def test_a_folder_that_cannot_be_used_is_done_without(tmp_path: Path) -> None:
     card = reader.inventory().cards[0]
     without(machine, CONTROL)
     assert reader.card(card).missing_nodes == (CONTROL,)
-
-
-def test_the_file_does_not_grow_for_ever(tmp_path: Path) -> None:
-    known = KnownNodes(tmp_path)
-    (card, *_) = started(three(tmp_path)).inventory().cards
-    for version in range(_MOST_KINDS + 1):
-        known.learn([replace(card, driver_version=str(version))])
-    bare = replace(card, nodes=card.nodes[:1])
-    again = KnownNodes(tmp_path)
-    assert again.missing(replace(bare, driver_version="0")) == ()
-    assert CONTROL in again.missing(replace(bare, driver_version="1"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dra_driver.hardware import seen_versions
-from dra_driver.hardware.seen_versions import Evidence, Seen, untried
+from dra_driver.hardware.seen_versions import Seen, untried
 from tests import generated_docs
 
 
@@ -28,7 +28,7 @@ def test_what_is_not_known(model: str, version: str, *, warns: bool) -> None:
 
 
 def test_where_it_has_run_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    row = Seen("L600", (2, 0), (2, 1), Evidence.HARDWARE, "a report")
+    row = Seen("L600", (2, 0), (2, 1), True, "a report")
     monkeypatch.setattr(seen_versions, "SEEN", (row,))
     assert untried("L600", "2.1.7") == ("", False)
     assert untried("L600", "2.2.0")[1] is True

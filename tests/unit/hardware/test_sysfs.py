@@ -124,7 +124,7 @@ def test_a_card_that_is_gone_has_no_minor(tmp_path: Path) -> None:
 
 
 def test_a_bus_that_cannot_be_read_names_the_setting(tmp_path: Path) -> None:
-    with pytest.raises(HardwareError, match=r"devices cannot be read: No such file.*--host-root"):
+    with pytest.raises(HardwareError, match=r"devices cannot be used: No such file.*--host-root"):
         Sysfs(tmp_path).functions()
 
 
@@ -174,5 +174,5 @@ def test_what_vanishes_while_it_is_read_is_told(
         raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
 
     monkeypatch.setattr(os, "scandir", refuse)
-    with pytest.raises(HardwareError, match="cannot be read: No such device"):
+    with pytest.raises(HardwareError, match="cannot be used: No such device"):
         read(Sysfs(tmp_path))

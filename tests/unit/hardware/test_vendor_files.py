@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.hardware.vendor_files import LibraryFolder, VendorMounts
+from dra_driver.hardware.vendor_files import VendorMounts
 
 TOOL = Path("/usr/local/efsmi/efsmi")
 LIBRARY = Path("/usr/node-lib/libefml.so")
@@ -74,12 +74,3 @@ def test_a_mount_point_with_a_blank_and_a_tool_on_the_path(
 
 def test_without_mountinfo_nothing_is_known(mountinfo: Path) -> None:
     assert VendorMounts(TOOL, LIBRARY, mountinfo).problem is None
-
-
-def test_the_link_is_made_at_the_first_use_and_once(tmp_path: Path) -> None:
-    folder = LibraryFolder(tmp_path / "libefml-arm.so")
-    (tmp_path / "libefml-arm.so").write_text("the library")
-    first = folder.path()
-    assert [each.name for each in first.iterdir()] == ["libefml.so"]
-    assert (first / "libefml.so").read_text() == "the library"
-    assert folder.path() == first

@@ -150,7 +150,7 @@ def test_a_driver_that_is_loaded_late(watched: Watched) -> None:
 def test_an_unreadable_bus(watched: Watched) -> None:
     (watched.machine.root / "sys").rename(watched.machine.root / "away")
     watched.cards.refresh()
-    assert "cannot be read: No such file or directory" in str(watched.cards.problem)
+    assert "cannot be used: No such file or directory" in str(watched.cards.problem)
     assert watched.cards.latest is None
     (watched.machine.root / "away").rename(watched.machine.root / "sys")
     watched.now += 5

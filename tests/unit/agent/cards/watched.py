@@ -8,8 +8,7 @@ from typing import Any
 from dra_driver.agent.cards.card_cache import CardCache
 from dra_driver.agent.cards.card_events import CardEvents
 from dra_driver.agent.events import EventReporter
-from dra_driver.hardware.breaker import HungCardBreaker
-from dra_driver.hardware.drs.errors import CardSilent
+from dra_driver.hardware.breaker import CardSilent, HungCardBreaker
 from dra_driver.hardware.machine import Machine
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.model.pci import PciAddress

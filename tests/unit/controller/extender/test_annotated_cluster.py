@@ -10,8 +10,7 @@ from controller.allocator.packing.policy import Policy
 from controller.extender.annotated_cluster import AnnotatedCluster
 from controller.extender.decide import UNREPORTED, filter_nodes
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.devices.card_kind import CardKind
-from dra_driver.model.devices.node_cards import Hold, NodeCard
+from dra_driver.model.devices.node_cards import CardKind, Hold, NodeCard
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS
 from tests.unit.controller.extender.build import (

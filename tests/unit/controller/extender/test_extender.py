@@ -20,7 +20,7 @@ from dra_driver.kube.api import Listing
 from dra_driver.kube.errors import Unavailable
 from dra_driver.kube.resources import LEASES, NODES, PODS, Resource
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.devices.card_kind import CardKind
+from dra_driver.model.devices.node_cards import CardKind
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import SCHEDULING_GATE

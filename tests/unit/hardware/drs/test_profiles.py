@@ -11,22 +11,9 @@ from dra_driver.model.card import Card, Ecc
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import Profile, ProfileTable
+from tests.unit.model import cards
 
-CARD = Card(
-    address=PciAddress.parse("0000:0d:00.0"),
-    index=0,
-    minor=0,
-    model="S60",
-    uuid="TPUA10000001",
-    memory_mib=42976,
-    driver_version="1.5",
-    ecc=Ecc(current=True, pending=True),
-    virtualization=None,
-    numa_node=None,
-    pcie_root=None,
-    pcie_bridges=(),
-    nodes=(),
-)
+CARD = replace(cards.CARD, driver_version="1.5")
 NO_ECC = replace(CARD, ecc=Ecc(current=False, pending=False), memory_mib=49120)
 TABLE = ProfileTable.of([Profile("1g.6gb", 0, 6, 6860, 4), Profile("3g.20gb", 1, 2, 20580, 12)])
 OTHER = ProfileTable.of([Profile("1g.7gb", 0, 6, 7948, 4)])
@@ -57,18 +44,6 @@ def test_another_kind_of_card_has_another_table(tmp_path: Path, other: Card) -> 
     assert tables.table(replace(CARD, address=PciAddress.parse("0000:0e:00.0"))) == TABLE
 
 
-def test_the_latest_tables_are_kept(tmp_path: Path) -> None:
-    """Of a tool that tells another version at each look, the file would grow without end."""
-    cards = [replace(CARD, driver_version=f"1.{number}") for number in range(70)]
-    tables = ProfileTables(tmp_path)
-    for card in cards:
-        tables.learn(card, TABLE)
-    tables.learn(cards[6], OTHER)
-    for known in (tables, ProfileTables(tmp_path)):
-        assert [known.table(card) for card in cards[:8]] == [None] * 6 + [OTHER, TABLE]
-        assert known.table(cards[-1]) == TABLE
-
-
 def test_two_agents_lose_nothing_of_each_other(tmp_path: Path) -> None:
     one, two = ProfileTables(tmp_path), ProfileTables(tmp_path)
     assert two.table(CARD) is None
@@ -77,58 +52,47 @@ def test_two_agents_lose_nothing_of_each_other(tmp_path: Path) -> None:
     assert ProfileTables(tmp_path).table(CARD) == TABLE
 
 
-def contents() -> list[object]:
-    good = {"format": "gcu-dra-profiles", "version": 2}
-    row = {"name": "1g.6gb", "id": 0, "count": 6, "memory_mib": 6860, "sips": 4}
-    unkeyed = {"model": "S60", "ecc": True, "memory_mib": 42976}
-    variant = {**unkeyed, "driver": "1.5"}
-    table = {"variant": variant, "profiles": [row]}
-    return [
+ROW = {"name": "1g.6gb", "id": 0, "count": 6, "memory_mib": 6860, "sips": 4}
+UNKEYED = {"model": "S60", "ecc": True, "memory_mib": 42976}
+VARIANT = {**UNKEYED, "driver": "1.5"}
+
+
+def written(variant: object = VARIANT, *rows: object, version: int = 2) -> bytes:
+    table = {"variant": variant, "profiles": rows}
+    document = {"format": "gcu-dra-profiles", "version": version, "tables": [table]}
+    return json.dumps(document).encode()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
         pytest.param(b"", id="empty"),
         pytest.param(b"\xff\x00{", id="garbage"),
         pytest.param(b"[]", id="another document"),
-        pytest.param(json.dumps({**good, "version": 3, "tables": []}).encode(), id="newer"),
-        pytest.param(
-            json.dumps(
-                {**good, "tables": [{**table, "variant": {**variant, "ecc": "on"}}]}
-            ).encode(),
-            id="ecc",
-        ),
-        pytest.param(
-            json.dumps({**good, "tables": [{**table, "variant": unkeyed}]}).encode(), id="no driver"
-        ),
-        pytest.param(
-            json.dumps({**good, "tables": [{**table, "profiles": []}]}).encode(), id="no profiles"
-        ),
-        pytest.param(
-            json.dumps(
-                {**good, "tables": [{**table, "profiles": [{**row, "name": "x"}]}]}
-            ).encode(),
-            id="no profile name",
-        ),
-        pytest.param(
-            json.dumps(
-                {**good, "tables": [{**table, "variant": {**variant, "memory_mib": 1e999}}]}
-            ).encode(),
-            id="a number beyond numbers",
-        ),
-    ]
-
-
-@pytest.mark.parametrize("content", contents())
-def test_a_file_that_cannot_be_read_is_put_aside(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "profiles.json"
-    path.write_bytes(content)
+        pytest.param(written(VARIANT, ROW, version=3), id="newer"),
+        pytest.param(written({**VARIANT, "ecc": "on"}, ROW), id="ecc"),
+        pytest.param(written(UNKEYED, ROW), id="no driver"),
+        pytest.param(written(VARIANT), id="no profiles"),
+        pytest.param(written(VARIANT, {**ROW, "name": "x"}), id="no profile name"),
+        pytest.param(written({**VARIANT, "memory_mib": 1e999}, ROW), id="beyond numbers"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_written_anew(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "profiles.json").write_bytes(content)
     tables = ProfileTables(tmp_path)
     assert tables.table(CARD) is None
-    assert (tmp_path / "profiles.damaged.json").read_bytes() == content
     tables.learn(CARD, TABLE)
     assert ProfileTables(tmp_path).table(CARD) == TABLE
 
 
+def test_a_file_of_this_version_is_read(tmp_path: Path) -> None:
+    (tmp_path / "profiles.json").write_bytes(written(VARIANT, ROW))
+    assert ProfileTables(tmp_path).table(CARD) is not None
+
+
 class Broken(Effects):
     def before(self, point: Point) -> None:
-        if point is Point.PROFILES_WRITE:
+        if point is Point.CACHE_WRITE:
             raise OSError("disk full")
 
 

@@ -146,8 +146,7 @@ def test_what_a_card_measures_in_other_layouts() -> None:
     assert one(OLD_QUERY).readings == Readings(39.0, None, 1129)
     measured: dict[str, Any] = {"Device Mem Info": {"Total Size": 42976, "Used Size": 7}}
     measured |= {"Temperature Info": {"GCU Temp": 35}, "Power Info": {"Cur Power": "99 W"}}
-    [card] = parse_query_json(json.dumps(document(**measured))) or ()
-    assert card.readings == Readings(35.0, 99.0, 7)
+    assert one_of_json(**measured).readings == Readings(35.0, 99.0, 7)
 
 
 def test_a_version_that_is_no_text_is_ignored() -> None:
@@ -223,49 +222,41 @@ def document(**sections: Any) -> dict[str, Any]:
     return {"devices": [described | sections]}
 
 
+def one_of_json(**sections: Any) -> QueriedCard:
+    [card] = parse_query_json(json.dumps(document(**sections))) or ()
+    return card
+
+
 @pytest.mark.parametrize(
-    "text",
+    "sections",
     [
-        pytest.param(json.dumps(document()), id="values with units"),
-        pytest.param(
-            json.dumps(document(**{"Device Mem Info": {"Total Size": 42976}})), id="bare number"
-        ),
-        pytest.param(
-            json.dumps(document(**{"Device Mem Info": {"Total Size": 42976.0}})), id="float"
-        ),
-        pytest.param(
-            json.dumps(document(**{"Device Mem Info": {"Total Size": "42976"}})),
-            id="number as text",
-        ),
-        pytest.param(
-            json.dumps(document(**{"Error Records": {"Total Error Count": 3}})), id="count"
-        ),
-        pytest.param(BANNER + json.dumps(document(), indent=2), id="banner"),
-        pytest.param(json.dumps(document(Fans=["a", "b"], Extra={"Bus": 1})), id="more sections"),
+        pytest.param({}, id="values with units"),
+        pytest.param({"Device Mem Info": {"Total Size": 42976}}, id="bare number"),
+        pytest.param({"Device Mem Info": {"Total Size": 42976.0}}, id="float"),
+        pytest.param({"Device Mem Info": {"Total Size": "42976"}}, id="number as text"),
+        pytest.param({"Error Records": {"Total Error Count": 3}}, id="count"),
+        pytest.param({"Fans": ["a", "b"], "Extra": {"Bus": 1}}, id="more sections"),
     ],
 )
-def test_json_that_says_the_same(text: str) -> None:
-    assert parse_query_json(text) == (CARD,)
+def test_json_that_says_the_same(sections: dict[str, Any]) -> None:
+    assert one_of_json(**sections) == CARD
+    assert parse_query_json(BANNER + json.dumps(document(**sections), indent=2)) == (CARD,)
 
 
 def test_json_flags_can_be_booleans() -> None:
     info = document()["devices"][0]["Device Info"] | {"Health": False}
-    (card,) = parse_query_json(json.dumps(document(**{"Device Info": info}))) or ()
-    assert card.healthy is False
+    assert one_of_json(**{"Device Info": info}).healthy is False
 
 
 def test_json_addresses_in_numbers_are_not_guessed_at() -> None:
-    info = {"Domain": 0, "Bus": 10, "Dev": 0, "Func": 0}
-    (card,) = parse_query_json(json.dumps(document(**{"PCIe Info": info}))) or ()
+    card = one_of_json(**{"PCIe Info": {"Domain": 0, "Bus": 10, "Dev": 0, "Func": 0}})
     assert card.address is None
     assert card.unclear == ("PCIe Info / Domain Bus Dev Func is '0 10 0 0'",)
 
 
 def test_half_a_character_of_json_and_what_a_terminal_acts_upon_are_replaced() -> None:
     """Nothing can encode the former, so it would end the thread that publishes all cards."""
-    made = document()
-    made["devices"][0]["Device Info"] |= {"Dev Name": "S60\ud800", "Dev UUID": "T\0PU\x1b[2J"}
-    [card] = parse_query_json(json.dumps(made)) or ()
+    card = one_of_json(**{"Device Info": {"Dev Name": "S60\ud800", "Dev UUID": "T\0PU\x1b[2J"}})
     assert (card.model, card.uuid) == ("S60\ufffd", "T\ufffdPU\ufffd[2J")
 
 

@@ -42,18 +42,10 @@ def tool(
     return Efsmi(path, timeout=timeout, effects=effects or Effects())
 
 
-def test_each_question_has_its_arguments(tmp_path: Path) -> None:
-    efsmi = tool(tmp_path, 'echo "$#:$*:$LC_ALL"')
-    assert efsmi.summary() == "0::C.UTF-8\n"
-    assert efsmi.list_cards() == "1:-L:C.UTF-8\n"
-    assert efsmi.query() == "1:-q:C.UTF-8\n"
-    assert efsmi.query_json() == "2:-q --json-format:C.UTF-8\n"
-
-
 def test_a_name_is_found_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tool(tmp_path, "echo found")
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    assert Efsmi(Path("efsmi"), timeout=60, effects=Effects()).summary() == "found\n"
+    assert Efsmi(Path("efsmi"), timeout=60, effects=Effects()).run() == "found\n"
 
 
 def test_each_call_has_the_library_that_the_link_leads_to_then(
@@ -67,22 +59,22 @@ def test_each_call_has_the_library_that_the_link_leads_to_then(
     tool(tmp_path, 'cat "${LD_LIBRARY_PATH%%:*}/libefml.so"; echo " ${LD_LIBRARY_PATH#*:}"')
     efsmi = Efsmi(tmp_path / "efsmi", timeout=60, effects=Effects(), library=link)
     monkeypatch.setenv("LD_LIBRARY_PATH", "/elsewhere")
-    assert efsmi.summary() == "library 1.0 /elsewhere\n"
+    assert efsmi.run() == "library 1.0 /elsewhere\n"
     (tmp_path / "new").symlink_to("1.1")
     (tmp_path / "new").rename(link)
     (tmp_path / "1.0").unlink()
-    assert efsmi.summary() == "library 1.1 /elsewhere\n"
+    assert efsmi.run() == "library 1.1 /elsewhere\n"
 
 
 def test_without_a_library_the_search_path_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
-    assert tool(tmp_path, 'echo "${LD_LIBRARY_PATH-unset}"').summary() == "unset\n"
+    assert tool(tmp_path, 'echo "${LD_LIBRARY_PATH-unset}:$LC_ALL"').run() == "unset:C.UTF-8\n"
 
 
 def test_bytes_that_are_no_text_are_replaced(tmp_path: Path) -> None:
-    assert tool(tmp_path, r"printf '35 \342\204\203 \377'").query() == "35 ℃ \ufffd"
+    assert tool(tmp_path, r"printf '35 \342\204\203 \377'").run("-q") == "35 ℃ \ufffd"
 
 
 def forbid_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +92,7 @@ def test_the_kernel_tells_when_a_call_has_ended(
 ) -> None:
     """A tool closes its output some time before it has ended."""
     forbid_pauses(monkeypatch)
-    assert tool(tmp_path, _OUTLIVES_ITS_OUTPUT).query() == "table\n"
+    assert tool(tmp_path, _OUTLIVES_ITS_OUTPUT).run("-q") == "table\n"
 
 
 def test_a_kernel_that_tells_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,16 +100,16 @@ def test_a_kernel_that_tells_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
 
     monkeypatch.setattr(os, "pidfd_open", unknown)
-    assert tool(tmp_path, _OUTLIVES_ITS_OUTPUT).query() == "table\n"
+    assert tool(tmp_path, _OUTLIVES_ITS_OUTPUT).run("-q") == "table\n"
 
 
 def test_a_python_without_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "pidfd_open")
-    assert tool(tmp_path, _OUTLIVES_ITS_OUTPUT).query() == "table\n"
+    assert tool(tmp_path, _OUTLIVES_ITS_OUTPUT).run("-q") == "table\n"
 
 
 def test_it_reads_no_input(tmp_path: Path) -> None:
-    assert tool(tmp_path, "wc -c").query().strip() == "0"
+    assert tool(tmp_path, "wc -c").run("-q").strip() == "0"
 
 
 @pytest.mark.parametrize(
@@ -133,7 +125,7 @@ def test_it_reads_no_input(tmp_path: Path) -> None:
 def test_failure_tells_code_and_words(tmp_path: Path, script: str, message: str) -> None:
     effects = Recorded()
     with pytest.raises(EfsmiFailed, match=f"^{re.escape(message)}$"):
-        tool(tmp_path, script, effects=effects).query()
+        tool(tmp_path, script, effects=effects).run("-q")
     assert effects.seen == ["before efsmi.call", "after efsmi.call"]
 
 
@@ -145,7 +137,7 @@ def test_a_hang_ends_with_its_children_and_gives_back_nothing(
     time_is_up_when(monkeypatch, lambda _: pids.exists())
     effects = Recorded()
     with pytest.raises(EfsmiHung, match=r"within 0\.5 s \(it had printed: DEV ID 0\); look at"):
-        tool(tmp_path, script, timeout=0.5, effects=effects).query()
+        tool(tmp_path, script, timeout=0.5, effects=effects).run("-q")
     assert effects.seen == ["before efsmi.call"]
     child, parent = pids.read_text().split()
     assert not Path(f"/proc/{parent}").exists()
@@ -170,7 +162,7 @@ def test_a_tool_that_leaves_a_child_behind_is_a_hang(
     ended = tmp_path / "ended"
     time_is_up_when(monkeypatch, lambda _: ended.exists())
     with pytest.raises(EfsmiHung, match="had printed: done"):
-        tool(tmp_path, f"sleep 600 & echo done; touch {ended}").query()
+        tool(tmp_path, f"sleep 600 & echo done; touch {ended}").run("-q")
 
 
 # Prints for as long as anybody reads, and ends by itself at 400 MB.
@@ -190,7 +182,7 @@ ENDLESS = "yes 'Dev UUID : TPUH90200803' | head -c 400000000"
 def test_a_tool_that_prints_without_end_is_killed_and_reported(tmp_path: Path, script: str) -> None:
     efsmi = tool(tmp_path, f"echo $$ > {tmp_path}/pid; {script}")
     with pytest.raises(EfsmiFailed, match=r"^`efsmi -q` printed more than 2 MiB .* killed; run it"):
-        efsmi.query()
+        efsmi.run("-q")
     assert ends(int((tmp_path / "pid").read_text()))
 
 
@@ -207,7 +199,7 @@ def test_what_is_read_of_it_is_bounded(tmp_path: Path) -> None:
         "    return int(status.partition('VmHWM:')[2].split()[0]) >> 10\n"
         "before = peak()\n"
         "try:\n"
-        f"    Efsmi(Path({str(efsmi)!r}), timeout=60, effects=Effects()).query()\n"
+        f"    Efsmi(Path({str(efsmi)!r}), timeout=60, effects=Effects()).run('-q')\n"
         "except HardwareError:\n"
         "    pass\n"
         "print(peak() - before)\n"
@@ -218,7 +210,7 @@ def test_what_is_read_of_it_is_bounded(tmp_path: Path) -> None:
 
 def test_much_output_is_read_whole(tmp_path: Path) -> None:
     lines = "yes 0123456789abcde | head -c 1048576"
-    assert tool(tmp_path, f"{lines}; {lines} | head -c 1000000 >&2").query() == (
+    assert tool(tmp_path, f"{lines}; {lines} | head -c 1000000 >&2").run("-q") == (
         "0123456789abcde\n" * 65536
     )
 
@@ -228,7 +220,7 @@ def test_time_ends_a_call_that_always_has_something_to_read(
 ) -> None:
     monkeypatch.setattr(efsmi_module, "_OUTPUT_LIMIT", 1 << 40)
     with pytest.raises(EfsmiHung, match="did not end within"):
-        tool(tmp_path, "exec yes", timeout=0.05).query()
+        tool(tmp_path, "exec yes", timeout=0.05).run("-q")
 
 
 @pytest.mark.parametrize(
@@ -243,7 +235,7 @@ def test_a_tool_that_cannot_be_run_names_the_setting(
     if mode is not None:
         path.touch(mode)
     with pytest.raises(HardwareError, match=f"{path} cannot be run: {message}.*efsmi.path"):
-        Efsmi(path, timeout=1, effects=Effects()).query()
+        Efsmi(path, timeout=1, effects=Effects()).run("-q")
 
 
 def test_a_file_that_is_no_program(tmp_path: Path) -> None:
@@ -251,7 +243,7 @@ def test_a_file_that_is_no_program(tmp_path: Path) -> None:
     path.write_bytes(b"\x7fELF broken")
     path.chmod(0o755)
     with pytest.raises(HardwareError, match="cannot be run: Exec format error"):
-        Efsmi(path, timeout=1, effects=Effects()).query()
+        Efsmi(path, timeout=1, effects=Effects()).run("-q")
 
 
 def test_a_descriptor_is_inherited_only_when_asked(tmp_path: Path) -> None:
@@ -295,7 +287,7 @@ def test_a_tool_that_is_missing_is_measured_too(tmp_path: Path) -> None:
         measured=lambda _, outcome, __: told.append(outcome),
     )
     with pytest.raises(HardwareError):
-        efsmi.query()
+        efsmi.run("-q")
     assert told == ["error"]
 
 
@@ -313,16 +305,16 @@ def test_a_call_that_not_even_a_kill_ends_is_not_repeated(
     kill = os.killpg
     monkeypatch.setattr(os, "killpg", lambda *_: None)
     with pytest.raises(EfsmiHung, match="did not end within"):
-        efsmi.query()
+        efsmi.run("-q")
     for _ in range(3):
         with pytest.raises(EfsmiHung, match="has not ended although it was killed"):
-            efsmi.query()
+            efsmi.run("-q")
     [process] = started.read_text().split()
     monkeypatch.setattr(os, "killpg", kill)
     kill(int(process), signal.SIGKILL)
     efsmi._stuck["-q",].wait(60)
     with pytest.raises(EfsmiHung, match="did not end within"):
-        efsmi.query()
+        efsmi.run("-q")
     assert len(started.read_text().split()) == 2
     for left in efsmi._stuck.values():
         left.wait(60)

@@ -91,19 +91,6 @@ def test_old_tools_that_print_no_address_are_asked_card_by_card(tmp_path: Path) 
     assert [str(address) for address in found.silent] == [THIRD]
 
 
-def test_while_a_card_hangs_no_call_of_all_is_made(tmp_path: Path) -> None:
-    looked = Looked(tmp_path)
-    looked.edits |= of_card(2, hung)
-    looked.inventory()
-    assert looked.efsmi.calls[0] == "-q --json-format"
-    looked.inventory()
-    assert sorted(looked.efsmi.calls) == [f"-i {index} -q --json-format" for index in range(3)]
-    looked.edits.clear()
-    assert not looked.inventory().silent
-    looked.inventory()
-    assert looked.efsmi.calls == ["-q --json-format", ""]
-
-
 def test_an_index_that_moved_is_found(tmp_path: Path) -> None:
     """A gap among the indexes, as a card that was lost leaves it."""
     looked = Looked(tmp_path)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dra_driver.model.claims.packing import Packing, PackingChoice
+from dra_driver.model.claims.request_config import RequestConfig
 
 NOTHING = PackingChoice()
 BOTH = PackingChoice(Packing.BINPACK, Packing.SPREAD)
@@ -23,4 +24,4 @@ BOTH = PackingChoice(Packing.BINPACK, Packing.SPREAD)
     ],
 )
 def test_over(later: PackingChoice, earlier: PackingChoice, together: PackingChoice) -> None:
-    assert later.over(earlier) == together
+    assert RequestConfig(later).over(RequestConfig(earlier)) == RequestConfig(together)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from dra_driver.model.card import Card, Problem
+from dra_driver.model.card import Problem
 from dra_driver.model.devices.device import whole_device
 from dra_driver.model.devices.device_shares import (
     drs_device,
@@ -15,23 +16,12 @@ from dra_driver.model.devices.device_shares import (
     with_shares,
 )
 from dra_driver.model.errors import InvalidValue
-from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import Profile, ProfileTable
+from tests.unit.model import cards
 
-CARD = Card(
-    address=PciAddress.parse("0000:0d:00.0"),
-    index=2,
-    minor=0,
-    model="S60",
-    uuid="TPUA10000001",
-    memory_mib=42976,
-    driver_version="1.5.20260710",
-    ecc=None,
-    virtualization=None,
-    numa_node=1,
-    pcie_root="pci0000:0a",
+CARD = replace(
+    cards.CARD,
     pcie_bridges=(),
-    nodes=(),
     problems=(Problem("gcu.enflame.com/unhealthy", "health", "efsmi says so"),),
 )
 TABLE = ProfileTable.of(
@@ -133,13 +123,6 @@ def test_the_server_takes_every_profile_table(sizes: tuple[int, ...]) -> None:
     table = ProfileTable.of(Profile(f"{n}g.{n}gb", n, 12 // n, n, n) for n in sizes)
     device = drs_device(CARD, table, allocator="controller")
     assert objections(device["capacity"]["size"]) == []
-
-
-def test_sips_are_told_only_where_they_are_known() -> None:
-    assert "sips" not in whole_device(CARD, allocator="controller")["attributes"]
-    assert "sips" not in shared_device(CARD, 6, allocator="controller")["attributes"]
-    known = whole_device(CARD, allocator="controller", sips=24)
-    assert known["attributes"]["sips"] == {"int": 24}
 
 
 def stored_before_1_36(device: dict[str, Any]) -> dict[str, Any]:

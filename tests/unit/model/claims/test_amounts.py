@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dra_driver.model.claims.capacity_requests import by_short_name, capacity_name, requested
+from dra_driver.model.claims.amounts import by_short_name, capacity_name, requested
 from dra_driver.model.errors import Refused
 
 NAMES = {
