@@ -193,7 +193,6 @@ class Client:
         field_selector: str = "",
         decoder: Decoder = WHOLE,
         timeout: float = 300.0,
-        initial_events: bool = False,
     ) -> WatchStream:
         query = _selectors(label_selector, field_selector) | {
             "watch": "true",
@@ -201,8 +200,6 @@ class Client:
             "resourceVersion": resource_version,
             "timeoutSeconds": str(int(timeout)),
         }
-        if initial_events:
-            query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         path = resource.path(namespace)
         call = f"GET {path}"
         target, headers = f"{path}?{urlencode(query)}", self._headers(call)
