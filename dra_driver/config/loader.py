@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import argparse
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
@@ -159,16 +158,14 @@ def _from_file(model: type[S], path: str) -> dict[str, Any]:
 
 def _from_environment(model: type[S], environ: Mapping[str, str]) -> dict[str, Any]:
     return {
-        name: environ[variable(name)]
-        for name in model.model_fields
-        if environ.get(variable(name)) and not is_service_link(variable(name), environ)
+        name: environ[variable(name)] for name in model.model_fields if environ.get(variable(name))
     }
 
 
 def _log_unknown_variables(model: type[S], environ: Mapping[str, str], prog: str) -> None:
     known = [variable(name) for name in ("config", *model.model_fields)]
     for name in sorted(environ.keys() - set(known)):
-        if name.startswith(ENV_PREFIX) and not is_service_link(name, environ):
+        if name.startswith(ENV_PREFIX):
             # Imported here: few programs ever need it, and it takes a quarter of a MiB.
             from difflib import get_close_matches  # noqa: PLC0415
 
@@ -194,21 +191,3 @@ def _readable(
         _FLAGS: flag(name),
     }[origin[name]]
     return f"{place}: {message} (given {given(problem['input'])})"
-
-
-# kubernetes, pkg/kubelet/envvars: <SERVICE>_SERVICE_HOST, _SERVICE_PORT[_<NAME>], _PORT,
-# _PORT_<N>_<PROTOCOL>[_PROTO|_PORT|_ADDR].
-_LINK: Final = re.compile(
-    r"(?P<service>\w+?)_"
-    r"(SERVICE_HOST|SERVICE_PORT(_\w+)?|(?P<port>PORT)|PORT_[0-9]+_(TCP|UDP|SCTP)(_\w+)?)"
-)
-
-
-def is_service_link(name: str, environ: Mapping[str, str]) -> bool:
-    """Whether the kubelet set the variable in `environ` for a Service, as ``GCU_X_PORT`` for
-    ``gcu-x``. The pod's own variable of such a name overrides it, and is not an address like
-    ``tcp://10.0.0.1:80``."""
-    match = _LINK.fullmatch(name)
-    if match is None or f"{match['service']}_SERVICE_HOST" not in environ:
-        return False
-    return match["port"] is None or "://" in environ[name]
