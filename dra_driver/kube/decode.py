@@ -101,7 +101,7 @@ class _Page(TypedDict, total=False):
     items: list[msgspec.Raw] | None
 
 
-class _Event(TypedDict):
+class _Event(msgspec.Struct):  # msgspec reads no Raw in the fields of a TypedDict
     type: str
     object: msgspec.Raw
 
@@ -130,8 +130,7 @@ def decode_event(line: bytes, decoder: Decoder) -> tuple[str, Any]:
         plain = decode(line)
         kind, obj = plain["type"], plain["object"]
         return kind, obj if kind in _PLAIN else decoder.convert(obj)
-    kind = event["type"]
-    return kind, (WHOLE if kind in _PLAIN else decoder).decode(event["object"])
+    return event.type, (WHOLE if event.type in _PLAIN else decoder).decode(event.object)
 
 
 def decode(text: bytes) -> Any:
