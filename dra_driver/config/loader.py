@@ -24,7 +24,6 @@ from dra_driver.version import add_version_flag
 logger = logging.getLogger(__name__)
 
 ENV_PREFIX = "GCU_"
-_FILE, _ENVIRONMENT, _FLAGS = "file", "environment", "flags"
 
 
 class Settings(BaseModel):
@@ -66,18 +65,18 @@ def load(
     _log_unknown_variables(model, environ, prog)
     path = flags.pop("config", None) or environ.get(variable("config"))
     values: dict[str, Any] = {}
-    origin: dict[str, str] = {}
-    for source, layer in (
-        (_FILE, _from_file(model, path) if path else {}),
-        (_ENVIRONMENT, _from_environment(model, environ)),
-        (_FLAGS, flags),
+    places: dict[str, str] = {}
+    for layer, place in (
+        (_from_file(model, path) if path else {}, lambda name: f"{to_camel(name)} in file {path}"),
+        (_from_environment(model, environ), lambda name: f"{variable(name)} in the environment"),
+        (flags, flag),
     ):
         values |= layer
-        origin |= dict.fromkeys(layer, source)
+        places |= {name: place(name) for name in layer}
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        problems = "; ".join(_readable(model, one, origin, path) for one in error.errors())
+        problems = "; ".join(_readable(model, one, places) for one in error.errors())
         raise InvalidValue(problems, remedy=f"see {prog} --help") from error
 
 
@@ -174,9 +173,7 @@ def _log_unknown_variables(model: type[S], environ: Mapping[str, str], prog: str
             logger.warning("%s has no setting for the variable %s%s", prog, name, hint)
 
 
-def _readable(
-    model: type[S], problem: Mapping[str, Any], origin: Mapping[str, str], path: str | None
-) -> str:
+def _readable(model: type[S], problem: Mapping[str, Any], places: Mapping[str, str]) -> str:
     """One problem in the words of the place where the setting was given."""
     message = str(problem["msg"]).removeprefix("Value error, ")
     if not problem["loc"]:  # a rule between several settings
@@ -185,9 +182,4 @@ def _readable(
     name = next(name for name in model.model_fields if key in {name, to_camel(name)})
     if problem["type"] == "missing":
         return f"{flag(name)} [{variable(name)}] is missing"
-    place = {
-        _FILE: f"{to_camel(name)} in file {path}",
-        _ENVIRONMENT: f"{variable(name)} in the environment",
-        _FLAGS: flag(name),
-    }[origin[name]]
-    return f"{place}: {message} (given {given(problem['input'])})"
+    return f"{places[name]}: {message} (given {given(problem['input'])})"
