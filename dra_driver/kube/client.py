@@ -204,7 +204,7 @@ class Client:
         call = f"GET {path}"
         target, headers = f"{path}?{urlencode(query)}", self._headers(call)
         try:
-            stream = self.connections.stream(target, headers, timeout + _READ_SECONDS)
+            stream = self.connections.send("GET", target, headers, None, timeout + _READ_SECONDS)
             if stream.status >= 400:
                 error = from_response(call, stream.status, stream.read(), stream.headers)
                 stream.close()

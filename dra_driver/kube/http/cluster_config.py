@@ -23,11 +23,6 @@ TokenSource = Callable[[], str]
 """The present bearer token, empty for none; raises OSError or ValueError if it is missing."""
 
 
-def no_token() -> str:
-    """For a client with a certificate, or without credentials."""
-    return ""
-
-
 class ClusterConfig(msgspec.Struct, frozen=True):
     """`server` is a URL. `tls` has the trusted authorities and perhaps a client certificate; it is
     unused for plain HTTP. `server_name` is the name in the server's certificate if it is not the
@@ -37,7 +32,7 @@ class ClusterConfig(msgspec.Struct, frozen=True):
 
     server: str
     tls: ssl.SSLContext
-    token: TokenSource = no_token
+    token: TokenSource = str  # always empty: there is a certificate, or no credentials
     server_name: str = ""
     proxy: str = ""
     authorities: Path | None = None
