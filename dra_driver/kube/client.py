@@ -64,7 +64,6 @@ def _cluster_config(kubeconfig: Path | None, context: str) -> ClusterConfig:
                 remedy="name the file",
             )
         return in_pod(os.environ)
-    # Imported here: in a pod it would take a third of the memory for nothing.
     from dra_driver.kube.http.kubeconfig import by_kubeconfig  # noqa: PLC0415
 
     return by_kubeconfig(kubeconfig, context)

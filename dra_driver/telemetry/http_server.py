@@ -14,7 +14,7 @@ import socketserver
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.client import HTTPException
@@ -98,7 +98,7 @@ class HttpServer(ThreadingHTTPServer):
     def __init__(
         self,
         port: int,
-        handler: type[ConnectionHandler],
+        handler: Callable[..., ConnectionHandler],
         *,
         name: str,
         purpose: str,

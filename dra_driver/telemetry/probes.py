@@ -6,8 +6,9 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import KW_ONLY, InitVar, dataclass
+from functools import partial
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -67,12 +68,18 @@ class ProbeServer:
         self._reading = threading.Semaphore(_MOST_READING)
         self._rendering = threading.Lock()
         self._rendered_at, self._rendered = float("-inf"), b""
-        self._server: _ProbeServer | None = None
+        self._server: HttpServer | None = None
 
     def start(self) -> None:
         """Bind, and serve in its own thread; raises InvalidValue if the port is in use."""
         # On all interfaces, because the kubelet probes the pod's address.
-        self._server = _ProbeServer(self.port, self._answer)
+        self._server = HttpServer(
+            self.port,
+            partial(_ProbeHandler, self._answer),
+            name="probes",
+            purpose="for probes and metrics",
+            limit=MOST_CONNECTIONS,
+        )
         self.port = self._server.server_address[1]
         self._patient_until = self.clock() + _PATIENCE
         self._server.start()
@@ -117,24 +124,14 @@ class ProbeServer:
         return self.live()
 
 
-class _ProbeServer(HttpServer):
-    def __init__(self, port: int, answer: AnswerPath) -> None:
-        self.answer = answer
-        super().__init__(
-            port,
-            _ProbeHandler,
-            name="probes",
-            purpose="for probes and metrics",
-            limit=MOST_CONNECTIONS,
-        )
-
-
 class _ProbeHandler(ConnectionHandler):
-    server: _ProbeServer
+    def __init__(self, answer: AnswerPath, *connection: Any) -> None:
+        self._answer = answer
+        super().__init__(*connection)
 
     def do_GET(self) -> None:  # noqa: N802 (http.server's name)
         with self.server.connections.answering(self.connection):
-            status, body, kind = self.server.answer(self.path)
+            status, body, kind = self._answer(self.path)
         self.send(status, kind, body)
 
     def do_HEAD(self) -> None:  # noqa: N802 (http.server's name)

@@ -66,11 +66,9 @@ class TokenFile:
 
 
 def in_pod(environ: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> ClusterConfig:
-    """The configuration of this pod, by its service account.
+    """The configuration of this pod, by its service account. Raises InvalidValue without one.
 
-    Environment variables for proxies are ignored: the server is inside the cluster. Raises
-    InvalidValue outside a pod, and without a service account. The kubelet may renew the file of
-    authorities while the program runs.
+    Environment variables for proxies are ignored: the server is inside the cluster.
     """
     host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT")
     if not host or not port:

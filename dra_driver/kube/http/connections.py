@@ -1,9 +1,4 @@
-"""HTTP to the API server over persistent connections.
-
-Built on the parser `httptools`: every prepare reads a claim from the API server, and the standard
-library's client, or a client above it, would take several times as long as the request itself
-(docs/adr/0014-http-to-the-api-server.md).
-"""
+"""HTTP to the API server over persistent connections (docs/adr/0014-http-to-the-api-server.md)."""
 
 from __future__ import annotations
 
