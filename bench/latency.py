@@ -97,14 +97,11 @@ class StandIn:
             body = await reader.readexactly(length)
             url = urlsplit(target)
             if "watch" in parse_qs(url.query):
-                if "sendInitialEvents" not in url.query:
-                    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
-                    self._watches[url.path].append(writer)
-                    await reader.read()
-                    return
-                status, answer = 400, {"kind": "Status", "code": 400, "message": "no such option"}
-            else:
-                status, answer = await self._answer(method, url.path, body)
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
+                self._watches[url.path].append(writer)
+                await reader.read()
+                return
+            status, answer = await self._answer(method, url.path, body)
             content = json.dumps(answer).encode()
             writer.write(
                 f"HTTP/1.1 {status} Answer\r\nContent-Type: application/json\r\n"

@@ -310,7 +310,6 @@ class Controller:
             label_selector=labels,
             field_selector=fields,
             decoder=known[resource],
-            streamed=True,
             on_restored=self._on_restored,
         )
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import argparse
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
@@ -25,7 +24,6 @@ from dra_driver.version import add_version_flag
 logger = logging.getLogger(__name__)
 
 ENV_PREFIX = "GCU_"
-_FILE, _ENVIRONMENT, _FLAGS = "file", "environment", "flags"
 
 
 class Settings(BaseModel):
@@ -67,18 +65,18 @@ def load(
     _log_unknown_variables(model, environ, prog)
     path = flags.pop("config", None) or environ.get(variable("config"))
     values: dict[str, Any] = {}
-    origin: dict[str, str] = {}
-    for source, layer in (
-        (_FILE, _from_file(model, path) if path else {}),
-        (_ENVIRONMENT, _from_environment(model, environ)),
-        (_FLAGS, flags),
+    places: dict[str, str] = {}
+    for layer, place in (
+        (_from_file(model, path) if path else {}, lambda name: f"{to_camel(name)} in file {path}"),
+        (_from_environment(model, environ), lambda name: f"{variable(name)} in the environment"),
+        (flags, flag),
     ):
         values |= layer
-        origin |= dict.fromkeys(layer, source)
+        places |= {name: place(name) for name in layer}
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        problems = "; ".join(_readable(model, one, origin, path) for one in error.errors())
+        problems = "; ".join(_readable(model, one, places) for one in error.errors())
         raise InvalidValue(problems, remedy=f"see {prog} --help") from error
 
 
@@ -159,16 +157,14 @@ def _from_file(model: type[S], path: str) -> dict[str, Any]:
 
 def _from_environment(model: type[S], environ: Mapping[str, str]) -> dict[str, Any]:
     return {
-        name: environ[variable(name)]
-        for name in model.model_fields
-        if environ.get(variable(name)) and not is_service_link(variable(name), environ)
+        name: environ[variable(name)] for name in model.model_fields if environ.get(variable(name))
     }
 
 
 def _log_unknown_variables(model: type[S], environ: Mapping[str, str], prog: str) -> None:
     known = [variable(name) for name in ("config", *model.model_fields)]
     for name in sorted(environ.keys() - set(known)):
-        if name.startswith(ENV_PREFIX) and not is_service_link(name, environ):
+        if name.startswith(ENV_PREFIX):
             # Imported here: few programs ever need it, and it takes a quarter of a MiB.
             from difflib import get_close_matches  # noqa: PLC0415
 
@@ -177,9 +173,7 @@ def _log_unknown_variables(model: type[S], environ: Mapping[str, str], prog: str
             logger.warning("%s has no setting for the variable %s%s", prog, name, hint)
 
 
-def _readable(
-    model: type[S], problem: Mapping[str, Any], origin: Mapping[str, str], path: str | None
-) -> str:
+def _readable(model: type[S], problem: Mapping[str, Any], places: Mapping[str, str]) -> str:
     """One problem in the words of the place where the setting was given."""
     message = str(problem["msg"]).removeprefix("Value error, ")
     if not problem["loc"]:  # a rule between several settings
@@ -188,27 +182,4 @@ def _readable(
     name = next(name for name in model.model_fields if key in {name, to_camel(name)})
     if problem["type"] == "missing":
         return f"{flag(name)} [{variable(name)}] is missing"
-    place = {
-        _FILE: f"{to_camel(name)} in file {path}",
-        _ENVIRONMENT: f"{variable(name)} in the environment",
-        _FLAGS: flag(name),
-    }[origin[name]]
-    return f"{place}: {message} (given {given(problem['input'])})"
-
-
-# kubernetes, pkg/kubelet/envvars: <SERVICE>_SERVICE_HOST, _SERVICE_PORT[_<NAME>], _PORT,
-# _PORT_<N>_<PROTOCOL>[_PROTO|_PORT|_ADDR].
-_LINK: Final = re.compile(
-    r"(?P<service>\w+?)_"
-    r"(SERVICE_HOST|SERVICE_PORT(_\w+)?|(?P<port>PORT)|PORT_[0-9]+_(TCP|UDP|SCTP)(_\w+)?)"
-)
-
-
-def is_service_link(name: str, environ: Mapping[str, str]) -> bool:
-    """Whether the kubelet set the variable in `environ` for a Service, as ``GCU_X_PORT`` for
-    ``gcu-x``. The pod's own variable of such a name overrides it, and is not an address like
-    ``tcp://10.0.0.1:80``."""
-    match = _LINK.fullmatch(name)
-    if match is None or f"{match['service']}_SERVICE_HOST" not in environ:
-        return False
-    return match["port"] is None or "://" in environ[name]
+    return f"{places[name]}: {message} (given {given(problem['input'])})"

@@ -18,7 +18,6 @@ from dra_driver.model.errors import InvalidValue
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 _GIT: Final = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?:[.+-].*)?")
-_INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
 
 class Change(StrEnum):
@@ -53,11 +52,6 @@ class WatchEvent(msgspec.Struct, frozen=True):
 
     change: Change
     object: Any
-
-    def ends_initial_events(self) -> bool:
-        """Whether all objects that existed at the start of the watch have been sent."""
-        annotations = self.object["metadata"].get("annotations") or {}
-        return self.change is Change.BOOKMARK and annotations.get(_INITIAL_EVENTS_END) == "true"
 
 
 class ServerVersion(msgspec.Struct, frozen=True, order=True):
@@ -190,14 +184,9 @@ class Api(ObjectApi, Protocol):
         field_selector: str = "",
         decoder: Decoder = WHOLE,
         timeout: float = 300.0,
-        initial_events: bool = False,
     ) -> Watch:
         """Changes after `resource_version`, with bookmarks; the server ends it after `timeout`
-        seconds. The call itself and the iteration may raise Gone.
-
-        With `initial_events` the watch begins with an ADDED for each object, none older than
-        `resource_version`, and a bookmark with `ends_initial_events`. A server without WatchList
-        raises Invalid."""
+        seconds. The call itself and the iteration may raise Gone."""
 
     def server_version(self) -> ServerVersion: ...
 

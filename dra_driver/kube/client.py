@@ -64,7 +64,6 @@ def _cluster_config(kubeconfig: Path | None, context: str) -> ClusterConfig:
                 remedy="name the file",
             )
         return in_pod(os.environ)
-    # Imported here: in a pod it would take a third of the memory for nothing.
     from dra_driver.kube.http.kubeconfig import by_kubeconfig  # noqa: PLC0415
 
     return by_kubeconfig(kubeconfig, context)
@@ -193,7 +192,6 @@ class Client:
         field_selector: str = "",
         decoder: Decoder = WHOLE,
         timeout: float = 300.0,
-        initial_events: bool = False,
     ) -> WatchStream:
         query = _selectors(label_selector, field_selector) | {
             "watch": "true",
@@ -201,13 +199,11 @@ class Client:
             "resourceVersion": resource_version,
             "timeoutSeconds": str(int(timeout)),
         }
-        if initial_events:
-            query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         path = resource.path(namespace)
         call = f"GET {path}"
         target, headers = f"{path}?{urlencode(query)}", self._headers(call)
         try:
-            stream = self.connections.stream(target, headers, timeout + _READ_SECONDS)
+            stream = self.connections.send("GET", target, headers, None, timeout + _READ_SECONDS)
             if stream.status >= 400:
                 error = from_response(call, stream.status, stream.read(), stream.headers)
                 stream.close()

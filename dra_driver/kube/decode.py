@@ -4,9 +4,6 @@ The server accepts JSON that is nested 10,000 levels deep: in the ``parameters``
 any user may write. Python's own parser fails below 1,000, as does each function that recurses into
 an object. One such claim would make a whole list unreadable. So would bytes that are no UTF-8,
 which the server passes on.
-
-A `Decoder` for each kind decodes lists and watches: `Whole`, or `Typed` for a program that reads
-few fields of many objects.
 """
 
 from __future__ import annotations
@@ -51,13 +48,11 @@ class Whole:
 
 class Typed:
     """Decodes the fields that `model` has, and gives plain dicts; `transform` gives what is handed
-    on of each. All other fields are skipped unread.
+    on of each. All other fields are skipped unread. An object that differs from the model is
+    returned with all fields, so that its reader can set it aside by its name.
 
     The model is written as the object is: a field, and its type or its fields. A list has the type
     of its items.
-
-    An object that differs from the model is returned with all fields, so that its reader can set it
-    aside by its name.
     """
 
     def __init__(
@@ -101,7 +96,7 @@ class _Page(TypedDict, total=False):
     items: list[msgspec.Raw] | None
 
 
-class _Event(TypedDict):
+class _Event(msgspec.Struct):  # msgspec reads no Raw in the fields of a TypedDict
     type: str
     object: msgspec.Raw
 
@@ -130,8 +125,7 @@ def decode_event(line: bytes, decoder: Decoder) -> tuple[str, Any]:
         plain = decode(line)
         kind, obj = plain["type"], plain["object"]
         return kind, obj if kind in _PLAIN else decoder.convert(obj)
-    kind = event["type"]
-    return kind, (WHOLE if kind in _PLAIN else decoder).decode(event["object"])
+    return event.type, (WHOLE if event.type in _PLAIN else decoder).decode(event.object)
 
 
 def decode(text: bytes) -> Any:

@@ -66,32 +66,18 @@ def _replacement(found: re.Match[str]) -> str:
 
 def _token(found: re.Match[str]) -> str:
     text = found[0]
-    if text[0] == '"':
+    if text[0] == '"' or (text.lstrip("-").isdigit() and int(text) in _INT64):
         return text
-    return _number(int(text) if text.lstrip("-").isdigit() else float(text))
-
-
-def _number(value: float) -> str:
-    if isinstance(value, int) and value in _INT64:
-        return int.__repr__(value)
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
+    number = float(text)
     if not math.isfinite(number):
         raise _too_large()
     if number == 0:
         return "0"  # of -0 Go writes the sign, and reads it as the int 0
-    shortest = Decimal(repr(number))
     if _FIXED_FROM <= abs(number) < _FIXED_BELOW:
-        text = f"{shortest:f}"
-        return text.rstrip("0").rstrip(".") if "." in text else text
-    sign, digits, _ = shortest.normalize().as_tuple()
-    fraction = "".join(map(str, digits[1:]))
-    power = shortest.adjusted()
-    # Go pads the exponent to two digits, and encoding/json takes a zero of e-0 away again.
-    exponent = f"e+{power:02d}" if power > 0 else f"e-{-power}"
-    return f"{'-' * sign}{digits[0]}{'.' if fraction else ''}{fraction}{exponent}"
+        fixed = f"{Decimal(repr(number)):f}"
+        return fixed.rstrip("0").rstrip(".") if "." in fixed else fixed
+    # Go pads the exponent to two digits as Python does, and encoding/json takes a zero of e-0 away.
+    return repr(number).replace("e-0", "e-")
 
 
 def _too_large() -> InvalidValue:

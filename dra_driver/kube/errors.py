@@ -1,20 +1,5 @@
-"""The errors of calls to the API server.
-
-::
-
-    KubeError                the answer was an error: `status` (HTTP) and `reason` (of the Status)
-    ├── NotFound             404
-    ├── Conflict             409: the object changed since it was read
-    ├── AlreadyExists        409 with the reason AlreadyExists, on create
-    ├── Forbidden            403: the RBAC rules do not allow it, or an admission policy refused
-    ├── Gone                 410: the resourceVersion or continue token is too old; list again
-    ├── Invalid              422: validation refused the object; 413: it is too large to be stored
-    ├── TooManyRequests      429
-    └── Unavailable          no answer, a timeout, or 5xx: the same call may succeed later
-
-`retry_after` is set where the server answers that the request should be sent again: to 429 and 503,
-and to every other 5xx with the header ``Retry-After``.
-"""
+"""The errors of calls to the API server: `KubeError`, and a class for each answer that callers tell
+from others."""
 
 from __future__ import annotations
 
@@ -26,11 +11,9 @@ from dra_driver.model.errors import GcuError
 
 
 class KubeError(GcuError):
-    """The API server answered with an error. `status` is 0 if there was no answer.
-
-    `retry_after` is the number of seconds after which the server accepts the request again; None
-    if it did not say so.
-    """
+    """The API server answered with an error: `status` (HTTP; 0 if there was no answer) and `reason`
+    (of the Status). `retry_after` is the number of seconds after which the server accepts the
+    request again; None if it did not say so."""
 
     def __init__(
         self,
@@ -38,41 +21,41 @@ class KubeError(GcuError):
         *,
         status: int = 0,
         reason: str = "",
-        remedy: str = "",
         retry_after: float | None = None,
     ) -> None:
-        super().__init__(what, remedy=remedy)
+        super().__init__(what)
         self.status = status
         self.reason = reason
         self.retry_after = retry_after
 
 
 class NotFound(KubeError):
-    """The object, or the kind itself, does not exist."""
+    """404: the object, or the kind itself, does not exist."""
 
 
 class Conflict(KubeError):
-    """The object was changed by someone else since it was read: read it again, then decide."""
+    """409: the object was changed since it was read: read it again, then decide."""
 
 
 class AlreadyExists(KubeError):
-    """An object of that name exists already."""
+    """409 with the reason AlreadyExists, on create."""
 
 
 class Forbidden(KubeError):
-    """The client has no right to do this."""
+    """403: the RBAC rules do not allow it, or an admission policy refused."""
 
 
 class Gone(KubeError):
-    """The resourceVersion asked for is too old: list again."""
+    """410: the resourceVersion or continue token is too old; list again."""
 
 
 class Invalid(KubeError):
-    """The server's validation refused the object; repeating the same call is pointless."""
+    """422: validation refused the object; 413: it is too large to be stored. Repeating the call is
+    pointless."""
 
 
 class TooManyRequests(KubeError):
-    """The server asks to come back later."""
+    """429: the server asks to come back later."""
 
     retry_after: float
 
@@ -83,7 +66,7 @@ class TooManyRequests(KubeError):
 
 
 class Unavailable(KubeError):
-    """The server could not be reached, did not answer in time, or failed itself (5xx)."""
+    """No answer, a timeout, or 5xx: the same call may succeed later."""
 
 
 def concerns_all(error: KubeError) -> bool:
@@ -97,13 +80,15 @@ def concerns_all(error: KubeError) -> bool:
 _LONGEST_WAIT: Final = 60.0  # seconds; a wrong header must not stop a program
 _USUAL_WAIT: Final = 1.0  # seconds, without the header; API servers send the same
 
-_BY_STATUS: dict[int, type[KubeError]] = {
+_BY_REASON: Final[Mapping[str, type[KubeError]]] = {"AlreadyExists": AlreadyExists, "Expired": Gone}
+_BY_STATUS: Final[Mapping[int, type[KubeError]]] = {
     403: Forbidden,
     404: NotFound,
     409: Conflict,
     410: Gone,
     413: Invalid,
     422: Invalid,
+    429: TooManyRequests,
 }
 # etcd's message, which the server returns with status 500 (1.36.3). The object stays too large
 # until its author changes it.
@@ -122,21 +107,12 @@ def from_response(
     message = details.get("message") or body[:200].decode(errors="replace") or "no message"
     reason = str(details.get("reason") or "")
     what = f"the API server answered {status} {reason} to {call}: {message}"
-    after = _retry_after(headers or {})
-    if status == 429:
-        wait = _USUAL_WAIT if after is None else after
-        return TooManyRequests(what, reason=reason, retry_after=wait)
-    if status == 409 and reason == "AlreadyExists":
-        return AlreadyExists(what, status=status, reason=reason)
-    if reason == "Expired":
-        return Gone(what, status=status, reason=reason)
     if status >= 500 and _TOO_LARGE in message:
         status = 413
-    if status >= 500:
-        if status == 503 and after is None:
-            after = _USUAL_WAIT
-        return Unavailable(what, status=status, reason=reason, retry_after=after)
-    return _BY_STATUS.get(status, KubeError)(what, status=status, reason=reason)
+    of_status = _BY_STATUS.get(status, Unavailable if status >= 500 else KubeError)
+    return _BY_REASON.get(reason, of_status)(
+        what, status=status, reason=reason, retry_after=_retry_after(status, headers or {})
+    )
 
 
 def _status_object(body: bytes) -> dict[str, Any]:
@@ -147,10 +123,13 @@ def _status_object(body: bytes) -> dict[str, Any]:
     return decoded if isinstance(decoded, dict) else {}
 
 
-def _retry_after(headers: Mapping[str, str]) -> float | None:
+def _retry_after(status: int, headers: Mapping[str, str]) -> float | None:
+    """Only of statuses at which the request should be sent again."""
+    if status != 429 and status < 500:
+        return None
     text = headers.get("retry-after")
     if text is None:
-        return None
+        return _USUAL_WAIT if status in {429, 503} else None
     try:
         return min(max(0.0, float(text)), _LONGEST_WAIT)
     except ValueError:  # the header may also be a date, which API servers do not send

@@ -48,9 +48,8 @@ class NodeMetadataWriter(Woken):
     def __post_init__(self, thread: str, wait: Wait | None) -> None:
         super().__init__(thread, wait=wait)
         self._backoff = Backoff(first=1.0, longest=60.0)
-        self._written: NodeMetadata | None = None
+        self._written: tuple[NodeMetadata, object] | None = None  # and for which kubelet
         self._written_at = 0.0
-        self._written_for: object = None
         self.problem: str | None = "nothing has been written on the Node yet"
 
     def run(self) -> None:
@@ -71,14 +70,11 @@ class NodeMetadataWriter(Woken):
         wanted = self.wanted()
         if wanted is None:
             return
-        now, kubelet = self.clock(), self.kubelet()
-        known = wanted == self._written and kubelet == self._written_for
-        if known and now - self._written_at < _WRITE_EVERY:
-            self.problem = None
-            return
-        self._written = None  # unknown until the server has answered
-        apply_metadata(self.api, self.node_name, wanted, self.field_manager)
-        self._written, self._written_at, self._written_for = wanted, now, kubelet
+        now, found = self.clock(), (wanted, self.kubelet())
+        if found != self._written or now - self._written_at >= _WRITE_EVERY:
+            self._written = None  # unknown until the server has answered
+            apply_metadata(self.api, self.node_name, wanted, self.field_manager)
+            self._written, self._written_at = found, now
         self.problem = None
 
 

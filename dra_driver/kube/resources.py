@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 from urllib.parse import quote
 
@@ -48,24 +49,21 @@ def _segment(name: str) -> str:
     return quoted
 
 
-RESOURCE_SLICES: Final = Resource("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", False)
-RESOURCE_CLAIMS: Final = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", True)
-RESOURCE_CLAIM_TEMPLATES: Final = Resource(
-    "resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate", True
-)
-DEVICE_CLASSES: Final = Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", False)
-DEVICE_TAINT_RULES: Final = Resource(
-    "resource.k8s.io", "v1", "devicetaintrules", "DeviceTaintRule", False
-)
+_core: Final = partial(Resource, "", "v1")
+_dra: Final = partial(Resource, "resource.k8s.io", "v1")
+
+RESOURCE_SLICES: Final = _dra("resourceslices", "ResourceSlice", False)
+RESOURCE_CLAIMS: Final = _dra("resourceclaims", "ResourceClaim", True)
+RESOURCE_CLAIM_TEMPLATES: Final = _dra("resourceclaimtemplates", "ResourceClaimTemplate", True)
+DEVICE_CLASSES: Final = _dra("deviceclasses", "DeviceClass", False)
+DEVICE_TAINT_RULES: Final = _dra("devicetaintrules", "DeviceTaintRule", False)
 # The version that Kubernetes 1.36 has; off by default there.
-DEVICE_TAINT_RULES_V1BETA2: Final = Resource(
-    "resource.k8s.io", "v1beta2", "devicetaintrules", "DeviceTaintRule", False
-)
-PODS: Final = Resource("", "v1", "pods", "Pod", True)
+DEVICE_TAINT_RULES_V1BETA2: Final = replace(DEVICE_TAINT_RULES, version="v1beta2")
+PODS: Final = _core("pods", "Pod", True)
 # Groups of pods: v1beta1 since Kubernetes 1.37, off by default there.
 POD_GROUPS: Final = Resource("scheduling.k8s.io", "v1", "podgroups", "PodGroup", True)
-POD_GROUPS_V1BETA1: Final = Resource("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup", True)
-BINDINGS: Final = Resource("", "v1", "bindings", "Binding", True)
+POD_GROUPS_V1BETA1: Final = replace(POD_GROUPS, version="v1beta1")
+BINDINGS: Final = _core("bindings", "Binding", True)
 MUTATING_WEBHOOK_CONFIGURATIONS: Final = Resource(
     "admissionregistration.k8s.io",
     "v1",
@@ -73,15 +71,13 @@ MUTATING_WEBHOOK_CONFIGURATIONS: Final = Resource(
     "MutatingWebhookConfiguration",
     False,
 )
-NODES: Final = Resource("", "v1", "nodes", "Node", False)
-NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", False)
+NODES: Final = _core("nodes", "Node", False)
+NAMESPACES: Final = _core("namespaces", "Namespace", False)
 EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event", True)
 # The same events in an older form, the only one that the roles view, edit and admin allow before
 # Kubernetes 1.35 (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go).
-CORE_EVENTS: Final = Resource("", "v1", "events", "Event", True)
-SERVICE_ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount", True)
+CORE_EVENTS: Final = _core("events", "Event", True)
+SERVICE_ACCOUNTS: Final = _core("serviceaccounts", "ServiceAccount", True)
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease", True)
-PERSISTENT_VOLUMES: Final = Resource("", "v1", "persistentvolumes", "PersistentVolume", False)
-PERSISTENT_VOLUME_CLAIMS: Final = Resource(
-    "", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", True
-)
+PERSISTENT_VOLUMES: Final = _core("persistentvolumes", "PersistentVolume", False)
+PERSISTENT_VOLUME_CLAIMS: Final = _core("persistentvolumeclaims", "PersistentVolumeClaim", True)

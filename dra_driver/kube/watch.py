@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Protocol
 
-from dra_driver.kube.api import Api, Change, Listing, Watch
+from dra_driver.kube.api import Api, Change, Watch
 from dra_driver.kube.decode import WHOLE, Decoder
 from dra_driver.kube.errors import Gone, KubeError, TooManyRequests, Unavailable
 from dra_driver.kube.resources import Resource
@@ -25,8 +25,6 @@ logger = logging.getLogger(__name__)
 # The server ends a watch after this time, or up to twice as long: those that began together, as
 # when the server was away, do not end together.
 _WATCH_SECONDS = 300.0
-_STREAM_SECONDS = 60.0  # for a whole list; pages take the place of a stream that lasts longer
-_NO_WATCH_LIST = frozenset({400, 422})  # HTTP; the server does not allow such a request
 _SHORT_WATCH = 1.0  # seconds; a watch that ended sooner without an event counts as a failure
 # Seconds without an answer after which the server may have another history: etcd was restored from
 # a backup, and counts on from an older version. A watch from our version would be served, and stay
@@ -62,8 +60,7 @@ class Reflector(Background):
     now, None while a watch is open. `clock` is monotonic seconds, `draw` gives numbers in [0, 1).
     The handler receives objects as `decoder` returns them. `on_restored` is called when the
     server's history went back, as after a restore of etcd, before the handler receives the list
-    that shows it: whoever compares versions must start anew. A `streamed` list is one stream
-    (WatchList) where the server has that, else it comes in pages.
+    that shows it: whoever compares versions must start anew.
     """
 
     api: Api
@@ -74,7 +71,6 @@ class Reflector(Background):
     label_selector: str = ""
     field_selector: str = ""
     decoder: Decoder = WHOLE
-    streamed: bool = False
     on_restored: OnChange = ignore_restored
     backoff: InitVar[Backoff | None] = None
     wait: InitVar[Wait | None] = None
@@ -86,12 +82,11 @@ class Reflector(Background):
         super().__init__(
             f"reflector-{self.resource.plural}",
             wait=wait or self._answered.wait,
-            interrupt=self._interrupt,
+            interrupt=self.reconnect,
         )
         self._backoff = backoff or Backoff()
         self._silent_since: float | None = None
         self._watch: Watch | None = None
-        self._list_stream: Watch | None = None
         self._version = ""  # from where the next watch goes on; empty: list first
         self._newest = 0  # the last version that the server gave
         self.synced = threading.Event()
@@ -120,12 +115,6 @@ class Reflector(Background):
         if watch is not None:
             watch.close()
 
-    def _interrupt(self) -> None:
-        self.reconnect()
-        stream = self._list_stream
-        if stream is not None:
-            stream.close()
-
     def _pause(self, seconds: float) -> None:
         self._wait(seconds)
         if self._answered.is_set():
@@ -147,15 +136,13 @@ class Reflector(Background):
 
     def _list(self) -> None:
         with no_collection():
-            listing = self._stream() if self.streamed else None
-            if listing is None:
-                listing = self.api.list(
-                    self.resource,
-                    namespace=self.namespace,
-                    label_selector=self.label_selector,
-                    field_selector=self.field_selector,
-                    decoder=self.decoder,
-                )
+            listing = self.api.list(
+                self.resource,
+                namespace=self.namespace,
+                label_selector=self.label_selector,
+                field_selector=self.field_selector,
+                decoder=self.decoder,
+            )
             self._take_version(listing.resource_version)
             self.handler.on_replace(listing.items)
         self._silent_since = None
@@ -174,52 +161,20 @@ class Reflector(Background):
             self.on_restored()
         self._version, self._newest = version, int(version)
 
-    def _stream(self) -> Listing | None:
-        """The list as a stream (WatchList), which the server sends from its watch cache; None
-        where it has no WatchList, or ends the stream before its end, as a proxy may."""
-        items: dict[str, Object] = {}
-        try:
-            self._list_stream = stream = self._open("", _STREAM_SECONDS, initial_events=True)
-        except KubeError as error:
-            if error.status not in _NO_WATCH_LIST:
-                raise
-            logger.info("the list of %s is read in pages: %s", self.resource.plural, error)
-            return None
-        try:
-            for event in () if self._stopped.is_set() else stream:
-                metadata = event.object["metadata"]
-                if event.ends_initial_events():
-                    return Listing(tuple(items.values()), metadata["resourceVersion"])
-                if event.change is Change.DELETED:
-                    items.pop(metadata["uid"], None)
-                elif event.change is not Change.BOOKMARK:
-                    items[metadata["uid"]] = event.object
-        except Unavailable as error:
-            logger.info("the stream of %s broke: %s", self.resource.plural, error)
-        finally:
-            self._list_stream = None
-            stream.close()
-        logger.info("the stream of %s ended early", self.resource.plural)
-        return None
-
-    def _open(self, version: str, timeout: float, *, initial_events: bool = False) -> Watch:
-        return self.api.watch(
-            self.resource,
-            resource_version=version,
-            namespace=self.namespace,
-            label_selector=self.label_selector,
-            field_selector=self.field_selector,
-            decoder=self.decoder,
-            timeout=timeout,
-            initial_events=initial_events,
-        )
-
     def _follow(self) -> bool:
         """Watch until the server ends it; False where that was at once and without an event."""
         begun = self.clock()
         seen = False
         seconds = _WATCH_SECONDS * (1.0 + self.draw())
-        watch = self._open(self._version, seconds)
+        watch = self.api.watch(
+            self.resource,
+            resource_version=self._version,
+            namespace=self.namespace,
+            label_selector=self.label_selector,
+            field_selector=self.field_selector,
+            decoder=self.decoder,
+            timeout=seconds,
+        )
         self._answered.clear()  # whoever closes the watch from now on is remembered
         self._watch = watch
         self._silent_since = None

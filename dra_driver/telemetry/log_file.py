@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import sys
@@ -27,7 +26,8 @@ class LogFile:
 
 class LogFileHandler(RotatingFileHandler):
     """Writes to a file that another process may rotate: during an update two agents of a node
-    write to one. A line that cannot be written is lost here, and is on standard error."""
+    write to one. If both rotate it in the same moment, there is a short file among the old ones. A
+    line that cannot be written is lost here, and is on standard error."""
 
     def __init__(self, file: LogFile) -> None:
         """Raises OSError if the file cannot be opened."""
@@ -43,23 +43,6 @@ class LogFileHandler(RotatingFileHandler):
             self.handleError(record)
             return
         super().emit(record)
-
-    def doRollover(self) -> None:  # noqa: N802 (the base's)
-        """Not if another agent does it now, or has done it since the size was read: it would rotate
-        away the new file, and with few files drop the full one."""
-        stream = self.stream
-        assert stream is not None  # its size has just been read
-        # Of the open file, not of the descriptor that the base closes: kept until all is renamed.
-        locked = os.dup(stream.fileno())
-        try:
-            fcntl.flock(locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._reopen_if_replaced()
-            if self.stream is stream:
-                super().doRollover()
-        except BlockingIOError:
-            return
-        finally:
-            os.close(locked)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802 (the base's)
         """Says a new reason once: a full disk would fail each line."""

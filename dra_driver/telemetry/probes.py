@@ -6,8 +6,9 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import KW_ONLY, InitVar, dataclass
+from functools import partial
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -33,8 +34,6 @@ _TEXT: Final = "text/plain; charset=utf-8"
 MOST_CONNECTIONS: Final = 64
 """Each has a thread: some MiB in all."""
 
-# At most so many of them wait for the start; the kubelet sends one probe at a time.
-_MOST_STARTING: Final = 4
 _MOST_READING: Final = 4  # at most so many of them read metrics, which takes milliseconds
 _METRICS_EVERY: Final = 0.1  # seconds between two renderings of the metrics
 _PATIENCE: Final = 30.0  # seconds; the chart's start-up probe waits longer
@@ -46,8 +45,8 @@ class ProbeServer:
     """Serves ``/healthz``, ``/readyz``, ``/startz``, ``/metrics``, ``/version``, to GET and HEAD.
 
     A probe answers 200 ``ok``, or 503 with the reason, so that ``kubectl describe pod`` shows it.
-    ``/startz`` answers as ``/healthz``, but only when the program is ready or half a minute has
-    passed: the kubelet reports every failed probe as a warning, so the readiness probe must begin
+    ``/startz`` answers as ``/healthz``, but only when the program is ready or half a minute after
+    `start`: the kubelet reports every failed probe as a warning, so the readiness probe must begin
     after an ordinary start. Metrics are rendered at most ten times a second, and too many requests
     at once get 503, so that they delay neither probes nor the program's work. Port 0 is any free
     port; `port` has its number after `start`.
@@ -65,17 +64,24 @@ class ProbeServer:
         self._checks = {"/healthz": self.live, "/readyz": self.ready, "/startz": self._started}
         self._stop = threading.Event()
         self._wait = wait or self._stop.wait
-        self._starting = threading.Semaphore(_MOST_STARTING)
+        self._patient_until = 0.0
         self._reading = threading.Semaphore(_MOST_READING)
         self._rendering = threading.Lock()
         self._rendered_at, self._rendered = float("-inf"), b""
-        self._server: _ProbeServer | None = None
+        self._server: HttpServer | None = None
 
     def start(self) -> None:
         """Bind, and serve in its own thread; raises InvalidValue if the port is in use."""
         # On all interfaces, because the kubelet probes the pod's address.
-        self._server = _ProbeServer(self.port, self._answer)
+        self._server = HttpServer(
+            self.port,
+            partial(_ProbeHandler, self._answer),
+            name="probes",
+            purpose="for probes and metrics",
+            limit=MOST_CONNECTIONS,
+        )
         self.port = self._server.server_address[1]
+        self._patient_until = self.clock() + _PATIENCE
         self._server.start()
 
     def stop(self) -> None:
@@ -112,38 +118,20 @@ class ProbeServer:
             self._reading.release()
 
     def _started(self) -> str | None:
-        if self._starting.acquire(blocking=False):
-            try:
-                self._await_start()
-            finally:
-                self._starting.release()
-        return self.live()
-
-    def _await_start(self) -> None:
-        end = self.clock() + _PATIENCE
-        while self.ready() is not None and self.clock() < end:
+        while self.clock() < self._patient_until and self.ready() is not None:
             if self._wait(_CHECK_EVERY):
                 break
-
-
-class _ProbeServer(HttpServer):
-    def __init__(self, port: int, answer: AnswerPath) -> None:
-        self.answer = answer
-        super().__init__(
-            port,
-            _ProbeHandler,
-            name="probes",
-            purpose="for probes and metrics",
-            limit=MOST_CONNECTIONS,
-        )
+        return self.live()
 
 
 class _ProbeHandler(ConnectionHandler):
-    server: _ProbeServer
+    def __init__(self, answer: AnswerPath, *connection: Any) -> None:
+        self._answer = answer
+        super().__init__(*connection)
 
     def do_GET(self) -> None:  # noqa: N802 (http.server's name)
         with self.server.connections.answering(self.connection):
-            status, body, kind = self.server.answer(self.path)
+            status, body, kind = self._answer(self.path)
         self.send(status, kind, body)
 
     def do_HEAD(self) -> None:  # noqa: N802 (http.server's name)

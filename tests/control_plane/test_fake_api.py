@@ -410,29 +410,6 @@ def test_a_watch_of_what_is_selected(side: Side) -> None:
     assert events[1].object["metadata"]["labels"] == {"role": "x"}
 
 
-def test_a_streamed_list(side: Side) -> None:
-    for name in ("a", "b"):
-        side.make(name)
-    version = int(side.version())  # other tests write to the real server meanwhile
-    watch = side.api.watch(
-        RESOURCE_CLAIMS,
-        resource_version="",
-        namespace=side.namespace,
-        initial_events=True,
-        timeout=20.0,
-    )
-    seen = []
-    for event in watch:
-        if event.ends_initial_events():
-            assert int(event.object["metadata"]["resourceVersion"]) >= version
-            side.make("c")
-        else:
-            seen.append((event.change, event.object["metadata"].get("name")))
-        if len(seen) == 3:
-            watch.close()
-    assert seen == [(Change.ADDED, name) for name in ("a", "b", "c")]
-
-
 def test_a_watch_ends_after_its_time(side: Side) -> None:
     version = side.version()
     watch = side.api.watch(

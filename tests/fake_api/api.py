@@ -233,7 +233,6 @@ class FakeApi:
         field_selector: str = "",
         decoder: Decoder = WHOLE,
         timeout: float = 300.0,
-        initial_events: bool = False,
     ) -> DecodedFeed:
         feed = self.feed(
             resource,
@@ -242,7 +241,6 @@ class FakeApi:
             label_selector=label_selector,
             field_selector=field_selector,
             timeout=timeout,
-            initial_events=initial_events,
         )
         return DecodedFeed(feed, decoder)
 
@@ -255,21 +253,19 @@ class FakeApi:
         label_selector: str = "",
         field_selector: str = "",
         timeout: float = 300.0,
-        initial_events: bool = False,
     ) -> Feed:
         """A watch of the objects as they are stored, which are not to be changed."""
         call = self._begin("watch", resource)
-        if bool(resource_version) is initial_events:
-            raise Unplayed(f"a watch from {resource_version!r}, with {initial_events=}")
+        if not resource_version:
+            raise Unplayed("a watch from no version")
         return Feed(
             self.store,
             self.faults,
             call,
             namespace,
             selects(label_selector, field_selector),
-            version=int(resource_version or 0),
+            version=int(resource_version),
             seconds=timeout,
-            initial=initial_events,
         )
 
     def server_version(self) -> ServerVersion:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dra_driver.kube.api import Change, WatchEvent
 from dra_driver.kube.decode import Decoder
 from dra_driver.kube.encode import encode
-from dra_driver.model.claims.claim import Object
 from tests.fake_api.faults import Call, Faults
 from tests.fake_api.selectors import Selects
 from tests.fake_api.store import Entry, Store, copied
@@ -17,7 +16,7 @@ from tests.fake_api.store import Entry, Store, copied
 class Feed:
     """What changes among the selected objects of a kind after a version, for some seconds.
 
-    With `initial` it begins with all of them. Its last event is a bookmark.
+    Its last event is a bookmark.
     """
 
     def __init__(
@@ -30,7 +29,6 @@ class Feed:
         *,
         version: int,
         seconds: float,
-        initial: bool,
     ) -> None:
         self._store = store
         self._faults = faults
@@ -41,14 +39,10 @@ class Feed:
         self._end = time.monotonic() + seconds
         self._closed = False
         with store.changed:
-            self._begin: list[WatchEvent] = list(self._initial()) if initial else []
-            self._version = store.version if initial else version
-            store.check(self._version)
+            self._version = version
+            store.check(version)
 
     def __iter__(self) -> Iterator[WatchEvent]:
-        for each in self._begin:
-            self._faults.answer(self._call)
-            yield each
         while not self._closed:
             entries, is_over = self._next()
             for entry in entries:
@@ -77,12 +71,6 @@ class Feed:
                 self._store.changed.wait(left)
         return [], True
 
-    def _initial(self) -> Iterator[WatchEvent]:
-        for each in self._store.of_kind(self._resource, self._namespace):
-            if self._selects(each):
-                yield WatchEvent(Change.ADDED, each)
-        yield self._bookmark(self._store.version, {"k8s.io/initial-events-end": "true"})
-
     def _event(self, entry: Entry) -> WatchEvent | None:
         """None where the change is none of what is selected."""
         key = entry.key
@@ -97,11 +85,9 @@ class Feed:
         metadata = entry.old["metadata"] | {"resourceVersion": version}
         return WatchEvent(Change.DELETED, entry.old | {"metadata": metadata})
 
-    def _bookmark(self, version: int, annotations: Object | None = None) -> WatchEvent:
-        metadata: Object = {"resourceVersion": str(version)}
-        if annotations:
-            metadata["annotations"] = annotations
+    def _bookmark(self, version: int) -> WatchEvent:
         kind = {"kind": self._resource.kind, "apiVersion": self._resource.api_version}
+        metadata = {"resourceVersion": str(version)}
         return WatchEvent(Change.BOOKMARK, {**kind, "metadata": metadata})
 
 

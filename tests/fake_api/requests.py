@@ -206,9 +206,8 @@ def _protobuf(found: Object) -> Answer:
 
 
 def _feed(api: FakeApi, request: Request, target: _Target) -> Feed:
-    more = ("labelSelector", "fieldSelector", "sendInitialEvents", "resourceVersionMatch")
     always = ("watch", "allowWatchBookmarks", "resourceVersion", "timeoutSeconds")
-    _expect(request, "GET", *always, *more)
+    _expect(request, "GET", *always, "labelSelector", "fieldSelector")
     query = request.query
     return api.feed(
         target.resource,
@@ -217,7 +216,6 @@ def _feed(api: FakeApi, request: Request, target: _Target) -> Feed:
         label_selector=query.get("labelSelector", ""),
         field_selector=query.get("fieldSelector", ""),
         timeout=float(query["timeoutSeconds"]),
-        initial_events="sendInitialEvents" in query,
     )
 
 

@@ -23,11 +23,6 @@ TokenSource = Callable[[], str]
 """The present bearer token, empty for none; raises OSError or ValueError if it is missing."""
 
 
-def no_token() -> str:
-    """For a client with a certificate, or without credentials."""
-    return ""
-
-
 class ClusterConfig(msgspec.Struct, frozen=True):
     """`server` is a URL. `tls` has the trusted authorities and perhaps a client certificate; it is
     unused for plain HTTP. `server_name` is the name in the server's certificate if it is not the
@@ -37,7 +32,7 @@ class ClusterConfig(msgspec.Struct, frozen=True):
 
     server: str
     tls: ssl.SSLContext
-    token: TokenSource = no_token
+    token: TokenSource = str  # always empty: there is a certificate, or no credentials
     server_name: str = ""
     proxy: str = ""
     authorities: Path | None = None
@@ -71,11 +66,9 @@ class TokenFile:
 
 
 def in_pod(environ: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> ClusterConfig:
-    """The configuration of this pod, by its service account.
+    """The configuration of this pod, by its service account. Raises InvalidValue without one.
 
-    Environment variables for proxies are ignored: the server is inside the cluster. Raises
-    InvalidValue outside a pod, and without a service account. The kubelet may renew the file of
-    authorities while the program runs.
+    Environment variables for proxies are ignored: the server is inside the cluster.
     """
     host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT")
     if not host or not port:

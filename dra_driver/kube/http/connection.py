@@ -18,8 +18,6 @@ _PIECE: Final = 1 << 16  # bytes
 # They would end a line of the request, or a part of its first line.
 _UNSENDABLE: Final = re.compile(r"[\x00-\x1f\x7f]")
 _UNSENDABLE_TARGET: Final = re.compile(r"[\x00-\x20\x7f]")
-# An answer with neither ends with the connection.
-_MEASURES: Final = frozenset({"content-length", "transfer-encoding"})
 
 
 def render(method: str, target: str, headers: Mapping[str, str], body: bytes | None) -> bytes:
@@ -120,8 +118,6 @@ class HttpConnection:
         data = self.sock.recv(_PIECE)
         if data:
             self._parser.feed_data(data)
-        elif self._has_head and not self.headers.keys() & _MEASURES:
-            self._is_complete = True
         else:
             raise ConnectionError("the server closed the connection before its answer's end")
 

@@ -1,9 +1,4 @@
-"""HTTP to the API server over persistent connections.
-
-Built on the parser `httptools`: every prepare reads a claim from the API server, and the standard
-library's client, or a client above it, would take several times as long as the request itself
-(docs/adr/0014-http-to-the-api-server.md).
-"""
+"""HTTP to the API server over persistent connections (docs/adr/0014-http-to-the-api-server.md)."""
 
 from __future__ import annotations
 
@@ -79,7 +74,7 @@ class Connections:
         if not self._running.acquire(timeout=seconds):
             raise TimeoutError("all connections were busy with other requests")
         try:
-            connection = self._send(method, path, headers, body, seconds)
+            connection = self.send(method, path, headers, body, seconds)
             with self._closing(connection):
                 content = connection.read()
             answer = HttpResponse(connection.status, connection.headers, content)
@@ -91,21 +86,17 @@ class Connections:
             self._running.release()
         return answer
 
-    def stream(self, path: str, headers: Mapping[str, str], seconds: float) -> HttpConnection:
-        """GET whose answer comes piece by piece, with at most `seconds` between two; the caller
-        closes it."""
-        return self._send("GET", path, headers, None, seconds)
-
     def close(self) -> None:
         """Drop the idle connections."""
         while self._idle:
             with suppress(IndexError):  # another thread took it
                 self._idle.pop().close()
 
-    def _send(
+    def send(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes | None, seconds: float
     ) -> HttpConnection:
-        """A connection with the head of the answer."""
+        """A connection with the head of the answer, whose body comes piece by piece, with at most
+        `seconds` between two; the caller closes it."""
         request = render(method, f"{self._url.path}{path}", {**self._common, **headers}, body)
         idle = self._idle_connection()
         if idle is None:

@@ -22,11 +22,9 @@ __all__ = ["api", "chart_values", "controller_kubeconfig", "driver"]  # fixtures
 
 @pytest.fixture(scope="package")
 def control_plane(cluster_report: Callable[[str], None]) -> Iterator[Cluster]:
-    """It does not stream lists, as most servers without DRA."""
     settings = Settings(
         f"without-dra-{os.getpid()}",
         kubernetes=chosen_without_dra(),
-        feature_gates={"WatchList": False},  # it is on from 1.34 on
         keep_nodes_ready=True,
     )
     cluster = Cluster.up(settings, owner=own_process(), report=cluster_report)

@@ -162,21 +162,8 @@ def test_an_unknown_flag_is_named(word: str, capsys: pytest.CaptureFixture[str])
         ({"GCU_CONFIG_FILE": "f"}, ["variable GCU_CONFIG_FILE; did you mean GCU_CONFIG?"]),
         ({"GCU_XYZZY": "1"}, ["variable GCU_XYZZY"]),
         ({"GCU_CONFIG": "", "GCU_VERBOSE": "true", "PATH": "/bin", "XGCU_A": "1"}, []),
-        (
-            {
-                "GCU_CONTROLLER_SERVICE_HOST": "10.0.0.1",
-                "GCU_CONTROLLER_SERVICE_PORT": "80",
-                "GCU_CONTROLLER_SERVICE_PORT_METRICS": "80",
-                "GCU_CONTROLLER_PORT": "tcp://10.0.0.1:80",
-                "GCU_CONTROLLER_PORT_80_TCP": "tcp://10.0.0.1:80",
-                "GCU_CONTROLLER_PORT_80_TCP_PROTO": "tcp",
-                "GCU_CONTROLLER_PORT_80_TCP_ADDR": "10.0.0.1",
-            },
-            [],
-        ),
-        ({"GCU_THING_PORT": "tcp://10.0.0.1:80"}, ["variable GCU_THING_PORT"]),
     ],
-    ids=["misspelt", "of the file", "like nothing", "known", "of a Service", "not of a Service"],
+    ids=["misspelt", "of the file", "like nothing", "known"],
 )
 def test_an_unknown_variable_is_told(
     environ: dict[str, str], told: list[str], caplog: pytest.LogCaptureFixture
@@ -184,17 +171,6 @@ def test_an_unknown_variable_is_told(
     with caplog.at_level(logging.WARNING):
         settings("--node-name=n", environ=environ)
     assert caplog.messages == [f"example has no setting for the {text}" for text in told]
-
-
-@pytest.mark.parametrize(
-    ("value", "port"), [("tcp://10.0.0.1:80", 8080), ("80", 80)], ids=["kubelet's", "the pod's"]
-)
-def test_a_service_cannot_change_a_setting(
-    value: str, port: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    environ = {"GCU_PROBE_SERVICE_HOST": "10.0.0.1", "GCU_PROBE_PORT": value}
-    assert settings("--node-name=n", environ=environ).probe_port == port
-    assert caplog.messages == []
 
 
 def help_of(model: type[Settings], capsys: pytest.CaptureFixture[str]) -> str:

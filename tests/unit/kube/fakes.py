@@ -52,7 +52,7 @@ class FakeApi:
         return self._lists()
 
     def watch(self, resource: Resource, *, resource_version: str, **more: object) -> FakeWatch:
-        self.calls.append(f"watch {resource_version or 'the list'}")
+        self.calls.append(f"watch {resource_version}")
         return self._watches(resource_version)
 
 
@@ -64,8 +64,5 @@ def added(name: str, version: int) -> WatchEvent:
     return WatchEvent(Change.ADDED, pod(name, version))
 
 
-def bookmark(version: int, *, ends_list: bool = False) -> WatchEvent:
-    metadata: Object = {"resourceVersion": str(version)}
-    if ends_list:
-        metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
-    return WatchEvent(Change.BOOKMARK, {"metadata": metadata})
+def bookmark(version: int) -> WatchEvent:
+    return WatchEvent(Change.BOOKMARK, {"metadata": {"resourceVersion": str(version)}})

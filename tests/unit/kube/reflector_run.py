@@ -54,7 +54,6 @@ def run(
     told: Told,
     *,
     budget: float,
-    streamed: bool = False,
     on_restored: Callable[[], None] = lambda: None,
 ) -> Time:
     time = Time(budget)
@@ -62,7 +61,6 @@ def run(
         cast("Api", api),
         PODS,
         told,
-        streamed=streamed,
         on_restored=on_restored,
         backoff=Backoff(first=0.5, longest=30.0, draw=lambda: 0.0),
         wait=time.wait,

@@ -104,6 +104,13 @@ def test_a_text_that_msgspec_refuses_costs_no_other_object_of_its_page(
     assert in_a_page(b'{"metadata": {}, "spec": {"%s": "%s"}}' % (text, text)) == {"metadata": {}}
 
 
+def test_of_what_is_ordinary_undeclared_fields_are_skipped_unread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(f"{decode.__module__}.decode")
+    assert in_a_page(NAMED_A) == {"metadata": {"name": "a"}}
+
+
 def test_another_type_than_declared_is_handed_on_with_all_fields() -> None:
     odd = {"metadata": {"name": 1, "more": 2}, "spec": 3}
     page = json.dumps({"metadata": {}, "items": [odd]}).encode()

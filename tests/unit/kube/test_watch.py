@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from functools import partial
 from typing import cast
 
 import pytest
 
-from dra_driver.kube.api import Api, Change, Listing, WatchEvent
+from dra_driver.kube.api import Api, Change, Listing
 from dra_driver.kube.errors import (
     Forbidden,
     Gone,
-    Invalid,
     KubeError,
     TooManyRequests,
     Unavailable,
@@ -22,7 +20,7 @@ from dra_driver.kube.resources import PODS
 from dra_driver.kube.watch import Reflector
 from dra_driver.model.claims.claim import Object
 from dra_driver.util.backoff import Backoff
-from tests.unit.kube.fakes import FakeApi, FakeWatch, added, bookmark, pod
+from tests.unit.kube.fakes import FakeApi, FakeWatch, added, bookmark
 from tests.unit.kube.reflector_run import Told, listing, refuse, run, scripted
 
 
@@ -35,40 +33,6 @@ def test_lists_then_watches_and_goes_on_where_it_was() -> None:
     run(api, told, budget=0.1)
     assert told.lines == ["replace a b", "ADDED c", "ADDED d"]
     assert api.calls == ["list", "watch 10", "watch 20", "watch 21"]
-
-
-def test_a_streamed_list_is_told_as_a_whole_at_its_bookmark() -> None:
-    """Objects may change, and go, before the bookmark."""
-    told = Told()
-    gone = WatchEvent(Change.DELETED, pod("b", 12))
-    events = [added("a", 8), added("b", 9), bookmark(11), gone, bookmark(13, ends_list=True)]
-    api = FakeApi(listing, scripted(FakeWatch([*events, added("x", 14)]), FakeWatch([])))
-    run(api, told, budget=0.1, streamed=True)
-    assert told.lines == ["replace a"]
-    assert api.calls == ["watch the list", "watch 13"]
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        pytest.param(Invalid("sendInitialEvents is forbidden", status=422), id="no WatchList"),
-        pytest.param(KubeError("what is sendInitialEvents", status=400), id="unknown"),
-        pytest.param(FakeWatch([added("a", 8)]), id="ended early"),
-        pytest.param(FakeWatch([added("a", 8)], Unavailable("reset by peer")), id="broken"),
-    ],
-)
-def test_what_is_not_streamed_is_listed_in_pages(answer: FakeWatch | KubeError) -> None:
-    told = Told()
-    api = FakeApi(lambda: listing("a", "b"), scripted(answer))
-    run(api, told, budget=0.1, streamed=True)
-    assert told.lines == ["replace a b"]
-    assert api.calls == ["watch the list", "list", "watch 10"]
-
-
-def test_a_stream_that_is_forbidden_is_not_tried_as_a_list() -> None:
-    api = FakeApi(listing, scripted(Forbidden("may not watch", status=403)))
-    run(api, Told(), budget=0.1, streamed=True)
-    assert api.calls == ["watch the list"]
 
 
 def test_an_expired_version_lists_again() -> None:
@@ -237,26 +201,3 @@ def test_reconnected_it_waits_as_after_the_first_failure() -> None:
     reflector = Reflector(cast("Api", api), PODS, Told(), backoff=backoff, wait=wait)
     reflector.run()
     assert waits == [0.5, 1.0, 2.0, 4.0, 0.5, 1.0, 2.0]
-
-
-def test_reconnected_while_it_lists_it_keeps_the_list() -> None:
-    """The list may be of many thousand objects, and has begun after the server was back."""
-
-    class Interrupted(FakeWatch):
-        def __iter__(self) -> Iterator[WatchEvent]:
-            yield added("a", 5)
-            reflector.reconnect()
-            if not self.closed.is_set():
-                yield bookmark(10, ends_list=True)
-
-    def watches(version: str) -> FakeWatch:
-        if not version:
-            return Interrupted([])
-        reflector.stop(0)
-        return FakeWatch([])
-
-    told, api = Told(), FakeApi(listing, watches)
-    reflector = Reflector(cast("Api", api), PODS, told, streamed=True)
-    reflector.run()
-    assert told.lines == ["replace a"]
-    assert api.calls == ["watch the list", "watch 10"]

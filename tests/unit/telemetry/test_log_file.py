@@ -8,7 +8,6 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import redirect_stderr
-from fcntl import LOCK_EX, flock
 from pathlib import Path
 
 import pytest
@@ -33,9 +32,9 @@ def root_as_it_was() -> Iterator[None]:
     logging.getLogger("urllib3").setLevel(urllib3)
 
 
-def handler(path: Path, files: int = 3) -> LogFileHandler:
+def handler(path: Path) -> LogFileHandler:
     """Rotates after about ten lines of 100 characters."""
-    made = LogFileHandler(LogFile(path, mib=1, files=files))
+    made = LogFileHandler(LogFile(path, mib=1, files=3))
     made.maxBytes = 1000
     return made
 
@@ -97,37 +96,6 @@ def test_two_agents_write_to_one_file(tmp_path: Path) -> None:
         each.close()
     assert "of the second" in (tmp_path / "agent.log.1").read_text()
     assert path.read_text().splitlines()[-1] == "after the rotation"
-
-
-@pytest.mark.parametrize("files", [2, 3])
-def test_two_agents_that_find_the_file_full_at_once_rotate_it_once(
-    tmp_path: Path, files: int
-) -> None:
-    path = tmp_path / "agent.log"
-    first, second = handler(path, files), handler(path, files)
-    write(first, *("x" * 99 for _ in range(9)))
-    write(first, "the last one before")
-    next_one = logging.LogRecord("a", logging.INFO, __file__, 1, "x" * 99, (), None)
-    assert second.shouldRollover(next_one)
-    write(first, "x" * 99)  # rotates it, before the second does what it has decided
-    second.doRollover()
-    write(second, "of the second")
-    for each in (first, second):
-        each.close()
-    assert "the last one before" in (tmp_path / "agent.log.1").read_text()
-    assert path.read_text().splitlines()[-1] == "of the second"
-
-
-def test_an_agent_that_another_one_is_rotating_for_goes_on(tmp_path: Path) -> None:
-    path = tmp_path / "agent.log"
-    log = handler(path)
-    with path.open() as other:
-        flock(other, LOCK_EX)
-        write(log, *("x" * 99 for _ in range(11)))
-        assert [each.name for each in tmp_path.iterdir()] == ["agent.log"]
-    write(log, "rotated")
-    log.close()
-    assert path.read_text() == "rotated\n"
 
 
 def test_a_file_that_was_deleted_is_made_again(tmp_path: Path) -> None:

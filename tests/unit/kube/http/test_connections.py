@@ -151,7 +151,7 @@ def test_a_stream_survives_a_kept_connection_that_died(
     server: Server, connections: Connections
 ) -> None:
     assert get(connections, "/a") == 200
-    with closing(connections.stream("/dead", {}, 10.0)) as stream:
+    with closing(connections.send("GET", "/dead", {}, None, 10.0)) as stream:
         assert (stream.status, stream.read()) == (200, b"{}")
 
 
@@ -213,7 +213,7 @@ def test_who_gets_no_turn_is_told(server: Server, connections: Connections) -> N
 
 
 def test_a_stream_is_ended_by_another_thread(server: Server, connections: Connections) -> None:
-    stream = connections.stream("/stream", {}, 10.0)
+    stream = connections.send("GET", "/stream", {}, None, 10.0)
     assert stream.read1() == b"one"
     timer = threading.Timer(0.05, stream.shutdown)
     timer.start()

@@ -100,7 +100,7 @@ def test_exit_codes() -> None:
 def test_a_server_that_does_not_answer_is_an_error() -> None:
     class Silent(Server):
         def server_version(self) -> ServerVersion:
-            raise Unavailable("no answer", remedy="try again")
+            raise Unavailable("no answer")
 
     code, out, errors = gcu(Silent(BY_CLAIMS), "inspect")
     assert (code, out) == (FAILED, "")
