@@ -10,14 +10,14 @@ from dra_driver.agent.slices.device_layout import Devices, with_layouts_in_use
 from dra_driver.agent.slices.publish_lock import PublishLock
 from dra_driver.agent.slices.slice_cache import SliceCache
 from dra_driver.agent.slices.slice_diff import SliceDiff, diff_slices
-from dra_driver.agent.slices.slice_watcher import SliceWatcher
 from dra_driver.agent.slices.slice_writer import SliceWriter
-from dra_driver.agent.slices.slices import MAX_DEVICES, SliceForm, devices_of
+from dra_driver.agent.slices.slices import SliceForm, devices_of, own_slices
 from dra_driver.agent.sources import DesiredSource
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Conflict
 from dra_driver.kube.preflight import check_server, check_visible
-from dra_driver.kube.resources import NODES
+from dra_driver.kube.resources import NODES, RESOURCE_SLICES
+from dra_driver.kube.watch import Reflector
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import GcuError
 from dra_driver.model.pci import PciAddress
@@ -79,7 +79,8 @@ class SlicePublisher(Woken):
         self._stands_by = False
         self.published.on_change.subscribe(self.wake)
         self._writer = SliceWriter(self.api, self.published)
-        self._watcher = SliceWatcher(self.api, self.node_name, self.form, self.published)
+        selector = own_slices(self.node_name, self.form)
+        self._watch = Reflector(self.api, RESOURCE_SLICES, self.published, field_selector=selector)
         self._other_form_read = False
         self._server_checked = False
         self._node: Object | None = None
@@ -90,8 +91,8 @@ class SlicePublisher(Woken):
     @property
     def problem(self) -> str | None:
         """Why the slices may differ from the cards; None if they are equal."""
-        if self._failure or self._watcher.problem:
-            return self._failure or self._watcher.problem
+        if self._failure or self._watch.problem:
+            return self._failure or self._watch.problem
         if not self._published_once and not self._stands_by:
             return "the cards have not been published yet"
         if self.published.slices is None:
@@ -101,19 +102,19 @@ class SlicePublisher(Woken):
     def start(self) -> None:
         """Watch the slices and publish, each in its own thread."""
         self.wake()
-        self._watcher.start()
+        self._watch.start()
         super().start()
 
     def stop(self, timeout: float) -> None:
         """End the threads within `timeout` seconds; the slices stay, as the node's cards do."""
         deadline = Deadline(timeout)
         super().stop(deadline.left())
-        self._watcher.stop(deadline.left())
+        self._watch.stop(deadline.left())
         if self.publish_lock is not None and not super().is_alive():
             self.publish_lock.release()
 
     def is_alive(self) -> bool:
-        return super().is_alive() and self._watcher.is_alive()
+        return super().is_alive() and self._watch.is_alive()
 
     def run(self) -> None:
         while True:
@@ -138,7 +139,9 @@ class SlicePublisher(Woken):
         """
         self._check_server()
         if self.published.slices is not None and not self._other_form_read:
-            self.published.unwatched = tuple(self._watcher.unwatched())
+            other = SliceForm.VISIBLE if self.form is SliceForm.HIDDEN else SliceForm.HIDDEN
+            selector = own_slices(self.node_name, other)
+            self.published.unwatched = self.api.list(RESOURCE_SLICES, field_selector=selector).items
             self._other_form_read = True
         devices, current = self.devices(), self.published.all_slices
         if devices is None or current is None:
@@ -150,8 +153,6 @@ class SlicePublisher(Woken):
             evict=self.evict,
             unread=self.unread(),
         )
-        if not self._watcher.watch(-(-len(wanted) // MAX_DEVICES)):
-            return None  # the new watches wake the publisher
         if self._node is None or diff_slices(self._node, wanted, current, self.form):
             # Read again before each write: slices are deleted with their Node, and a new Node
             # of that name has another UID.

@@ -25,7 +25,6 @@ class SliceCache:
         self.on_change = ChangeHook()
         self._lock = threading.Lock()
         self._slices: dict[str, Object] | None = None
-        self._unlisted: set[str] = set()
         self._deleted: set[str] = set()  # UIDs, since the last list
         self.unwatched: tuple[Object, ...] = ()
         """Slices that no watch delivers, as they were read before the first write: those of the
@@ -35,7 +34,7 @@ class SliceCache:
     def slices(self) -> tuple[Object, ...] | None:
         """All of them, sorted by name; None until they were listed."""
         with self._lock:
-            known = None if self._unlisted else self._slices
+            known = self._slices
             return None if known is None else tuple(known[name] for name in sorted(known))
 
     @property
@@ -56,21 +55,6 @@ class SliceCache:
         with self._lock:
             self._slices = {_name(each): each for each in items}
             self._deleted.clear()
-        self.on_change()
-
-    def expect(self, name: str) -> None:
-        """The slice of that name is listed and watched by itself, with `on_listed`."""
-        with self._lock:
-            self._slices = self._slices or {}
-            self._unlisted.add(name)
-
-    def on_listed(self, name: str, items: Sequence[Object]) -> None:
-        """That is all there is under the name: one slice, or none."""
-        with self._lock:
-            self._unlisted.discard(name)
-            known = self._listed()
-            known.pop(name, None)
-            known |= {_name(each): each for each in items}
         self.on_change()
 
     def on_event(self, change: Change, obj: Object) -> None:
