@@ -27,7 +27,6 @@ from dra_driver.agent.lifecycle.serving_mode import (
 )
 from dra_driver.agent.lifecycle.startup import Startup
 from dra_driver.agent.metrics import AgentMetrics
-from dra_driver.agent.prepared_claims import ForgottenClaims, UnknownClaimDetector
 from dra_driver.agent.reconcile_loop import ReconcileLoop
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.slices.slice_cache import SliceCache
@@ -187,10 +186,8 @@ class Agent:
             card_configs=self._card_configs,
             foreign_plugins=foreign_plugins,
             containers=kubelet.containers,
-            unknown_claims=UnknownClaimDetector(self._journal.snapshot),
-            forgotten_claims=ForgottenClaims(
-                api, ledger=self._journal.snapshot, unprepare=claim_manager.unprepare
-            ),
+            deleted_claims=self._dra.deleted_claims,
+            unprepare=claim_manager.unprepare,
             reconciler=NodeReconciler(
                 claim_manager=claim_manager,
                 journal=self._journal,

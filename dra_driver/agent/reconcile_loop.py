@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import InitVar, dataclass
 
 from dra_driver.agent.cards.card_cache import CardCache
 from dra_driver.agent.cards.card_config import CardConfigSource
 from dra_driver.agent.cards.foreign_plugin import ForeignPluginDetector
-from dra_driver.agent.events import (
-    CARD_FOREIGN,
-    CARD_WITHOUT_DRS,
-    EventReporter,
-)
-from dra_driver.agent.prepared_claims import ForgottenClaims, UnknownClaimDetector
+from dra_driver.agent.dra.deleted_claims import DeletedClaimDetector
+from dra_driver.agent.events import CARD_FOREIGN, CARD_WITHOUT_DRS, EventReporter
 from dra_driver.agent.sources import ContainersSource
 from dra_driver.kube.errors import KubeError
 from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.model.card import Card, Problem
+from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
@@ -43,8 +41,8 @@ class ReconcileLoop(Background):
     card_configs: CardConfigSource
     foreign_plugins: ForeignPluginDetector
     containers: ContainersSource
-    unknown_claims: UnknownClaimDetector
-    forgotten_claims: ForgottenClaims
+    deleted_claims: DeletedClaimDetector
+    unprepare: Callable[[ClaimRef], None]
     reconciler: NodeReconciler
     profile_prober: ProfileProber
     event_reporter: EventReporter
@@ -59,6 +57,7 @@ class ReconcileLoop(Background):
         self._backoff = backoff or Backoff(first=1.0, longest=self.interval)
         self._without_drs: dict[PciAddress, str] = {}
         self._foreign: Mapping[PciAddress, Problem] = {}
+        self._unknown: AbstractSet[str] = frozenset()
 
     def run(self) -> None:
         while not self._wait(self._pause()):
@@ -79,7 +78,8 @@ class ReconcileLoop(Background):
             if adopt and cards and not findings.unknown:
                 self.journal.mark_rebuilt(losses)
             self._apply(findings, cards)
-            self._compare_claims()
+            self._report_unknown_claims()
+            self._free_forgotten_claims()
             if self.card_configs.known:
                 self._probe_profiles(cards)
 
@@ -111,19 +111,31 @@ class ReconcileLoop(Background):
             self.event_reporter.warning(CARD_FOREIGN, problem.text)
         self._mark_foreign()
 
-    def _compare_claims(self) -> None:
-        """What the journal has lost, and what it has alone."""
+    def _report_unknown_claims(self) -> None:
+        """Claims of containers whose records were lost, and the CDI files with them. A claim that
+        ends is forgotten by the kubelet a moment after the journal, so they are unknown twice."""
         try:
+            # Listed first: a claim is in the journal before the kubelet has it.
             containers = self.containers()
         except KubeletError as error:
             logger.warning("which claims the node's containers use is unknown: %s", error)
             return
-        unknown = self.unknown_claims.detect(containers)
-        if unknown:
+        used = {f"{each.namespace}/{claim}" for each in containers for claim in each.claims}
+        owners = [held.owner for held in self.journal.snapshot().claims.values()]
+        known = {f"{each.namespace}/{each.name}" for each in owners if isinstance(each, ClaimRef)}
+        before, self._unknown = self._unknown, used - known
+        if unknown := sorted(self._unknown & before):
             self.event_reporter.claims_unknown(unknown)
-        for claim in self.forgotten_claims.release(containers):
-            self.event_reporter.claim_forgotten(claim)
-            self.on_change()
+
+    def _free_forgotten_claims(self) -> None:
+        for claim in self.deleted_claims.forgotten():
+            try:
+                self.unprepare(claim)
+            except GcuError as error:
+                logger.warning("claim %s, which is forgotten, stays prepared: %s", claim, error)
+            else:
+                self.event_reporter.claim_forgotten(claim)
+                self.on_change()
 
     def _mark_foreign(self) -> None:
         """A foreign instance on a card is a better reason than a foreign device plugin."""

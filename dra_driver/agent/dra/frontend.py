@@ -7,9 +7,8 @@ from typing import Final
 
 from dra_driver.agent.context import AgentContext
 from dra_driver.agent.dra.claim_status import ClaimStatuses
-from dra_driver.agent.dra.deleted_claims import DeletedClaimDetector
+from dra_driver.agent.dra.deleted_claims import DeletedClaimDetector, PatientHandler
 from dra_driver.agent.dra.device_health import DeviceHealths
-from dra_driver.agent.dra.patient_handler import PatientHandler
 from dra_driver.agent.events import EventReporter
 from dra_driver.agent.lifecycle.mode_handover import claimed_cards, dra_cards
 from dra_driver.agent.lifecycle.serving_mode import ServingMode
@@ -74,7 +73,7 @@ class DraFrontend:
             in_use=lambda card, rule: config_in_use(ledger(), card, rule),
         )
         self._published = published
-        self._deleted_claims = DeletedClaimDetector(
+        self.deleted_claims = DeletedClaimDetector(
             context.api,
             PodResources(
                 Folders.of(settings.kubelet_root).pod_resources, _KUBELET_PATIENCE
@@ -86,7 +85,7 @@ class DraFrontend:
             context.api,
             settings.node_name,
             devices=HeldTaints(
-                FailingTaints(desired, context.failures, ledger=ledger), self._deleted_claims.cards
+                FailingTaints(desired, context.failures, ledger=ledger), self.deleted_claims.cards
             ),
             held=lambda: claimed_cards(ledger()) | handover.cards_to_retain(),
             form=settings.slice_form,
@@ -109,7 +108,7 @@ class DraFrontend:
             context.on_change, delay=_AFTER_CALLS, longest=_LONGEST_AFTER_CALLS
         )
         self._plugin = KubeletPlugin(
-            PatientHandler(context.preparer, ledger, self._deleted_claims.deleted_among),
+            PatientHandler(context.preparer, ledger, self.deleted_claims.deleted_among),
             DeviceHealths(
                 context.cards,
                 pool=pool_name(settings.node_name),
@@ -137,7 +136,7 @@ class DraFrontend:
             self._publishes = True
             self._publisher.start()
             self._statuses.start()
-            self._deleted_claims.start()
+            self.deleted_claims.start()
 
     def withdraw(self, grace: float) -> None:
         """Take no new call, and let running calls end within `grace` seconds."""
@@ -148,7 +147,7 @@ class DraFrontend:
         deadline = Deadline(within)
         self._after_calls.stop()
         self._handover.stop()
-        self._deleted_claims.stop(deadline.left())
+        self.deleted_claims.stop(deadline.left())
         self._statuses.stop(deadline.left())
         self._publisher.stop(deadline.left())
 
@@ -187,7 +186,7 @@ class DraFrontend:
         published = {
             "the publisher": self._publisher.is_alive(),
             "the writer of claim statuses": self._statuses.is_alive(),
-            "the detector of deleted claims": self._deleted_claims.is_alive(),
+            "the detector of deleted claims": self.deleted_claims.is_alive(),
         }
         return (served if self._serves else {}) | (published if self._publishes else {})
 

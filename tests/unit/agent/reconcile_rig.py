@@ -9,8 +9,8 @@ from typing import Any, cast
 from dra_driver.agent.cards.card_cache import CardCache
 from dra_driver.agent.cards.card_config import CardConfigSource
 from dra_driver.agent.cards.foreign_plugin import ForeignPluginDetector
+from dra_driver.agent.dra.deleted_claims import DeletedClaimDetector
 from dra_driver.agent.events import EventReporter
-from dra_driver.agent.prepared_claims import ForgottenClaims, UnknownClaimDetector
 from dra_driver.agent.reconcile_loop import ReconcileLoop
 from dra_driver.config.card_rules import CardRules
 from dra_driver.kube.api import Api
@@ -87,13 +87,14 @@ class Rig:
             card_configs=self.card_configs,
             foreign_plugins=ForeignPluginDetector(self.kubelet.offered, self.kubelet.containers),
             containers=self.kubelet.containers,
-            unknown_claims=UnknownClaimDetector(self.agent.journal.snapshot),
-            forgotten_claims=ForgottenClaims(
+            deleted_claims=DeletedClaimDetector(
                 world.api,
-                ledger=self.agent.journal.snapshot,
-                unprepare=self.agent.preparer.claim_manager.unprepare,
+                self.kubelet.containers,
+                self.agent.journal.snapshot,
+                on_change=self._changed,
                 clock=lambda: self.seconds,
             ),
+            unprepare=self.agent.preparer.claim_manager.unprepare,
             reconciler=NodeReconciler(
                 claim_manager=self.agent.preparer.claim_manager,
                 journal=self.agent.journal,
