@@ -20,9 +20,7 @@ from dra_driver.agent.lifecycle.bring_up import BringUp
 from dra_driver.agent.lifecycle.node_checks import NodeChecks
 from dra_driver.agent.lifecycle.readiness import ReadinessReporter
 from dra_driver.agent.lifecycle.serving_mode import (
-    ServingDecision,
     ServingModeSelector,
-    ServingModeWatcher,
     ServingState,
 )
 from dra_driver.agent.lifecycle.startup import Startup
@@ -139,7 +137,8 @@ class Agent:
         )
 
         # The front ends, which serve the kubelet.
-        selector = ServingModeSelector(api, settings.node_name, settings.mode)
+        self._selector = ServingModeSelector(api, settings.node_name, settings.mode)
+        self._serving = ServingState(self._selector.fixed)
         context = AgentContext(
             api=api,
             cards=self._cards,
@@ -149,7 +148,7 @@ class Agent:
             preparer=preparer,
             failures=failures,
             published=published,
-            serving=ServingState(selector.fixed),
+            serving=self._serving,
             effects=effects,
             on_change=on_change,
         )
@@ -180,7 +179,6 @@ class Agent:
         kubelet = PodResources(folders.pod_resources, _KUBELET_START)
         foreign_plugins = ForeignPluginDetector(kubelet.offered, kubelet.containers)
         specs.FOREIGN_PODS.register(self.registry).set_function(lambda: foreign_plugins.pod_count)
-        self._watcher = ServingModeWatcher(selector.choose, self._restart)
         self._reconcile_loop = ReconcileLoop(
             cards=self._cards,
             card_configs=self._card_configs,
@@ -203,6 +201,7 @@ class Agent:
             event_reporter=self._event_reporter,
             journal=self._journal,
             on_change=on_change,
+            on_run=self._check_mode,
             interval=settings.reconcile_interval,
         )
         self._bring_up = BringUp(
@@ -216,8 +215,7 @@ class Agent:
             dra=self._dra,
             device_plugin=self._device_plugin,
             card_count=self._card_count if settings.count_cards else None,
-            selector=selector,
-            watcher=self._watcher,
+            selector=self._selector,
             reconcile_loop=self._reconcile_loop,
             registry=self.registry,
             containers=ContainerList(PodResources(folders.pod_resources, _KUBELET_SCRAPE)),
@@ -249,7 +247,6 @@ class Agent:
         deadline = Deadline(within)
         self._readiness.stop(deadline.left())
         self._startup.stop(deadline.left())
-        self._watcher.stop(deadline.left())
         self._labeller.stop(deadline.left())
         self._dra.withdraw(deadline.left())
         self._device_plugin.withdraw(deadline.left())
@@ -285,7 +282,6 @@ class Agent:
             threads |= {
                 "the card cache": self._cards.is_alive(),
                 "the reconcile loop": self._reconcile_loop.is_alive(),
-                "the serving mode watcher": self._watcher.is_alive(),
                 "the thread of the card count": self._card_count.is_alive(),
                 **self._dra.threads(),
                 **self._device_plugin.threads(),
@@ -295,7 +291,12 @@ class Agent:
                 return f"{name} ended unexpectedly; see the log"
         return self._dra.fault() or self._mounts.problem
 
-    def _restart(self, decision: ServingDecision) -> None:
+    def _check_mode(self) -> None:
+        """Have the agent restarted once an upgrade of the cluster has changed its mode."""
+        present = self._serving.decision
+        decision = self._selector.changed(present) if present is not None else None
+        if decision is None:
+            return
         logger.warning("the agent restarts: %s", decision)
         self._event_reporter.normal(MODE_CHOSEN, f"{decision}; the agent restarts")
         self._on_restart()

@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 class ReconcileLoop(Background):
     """Runs every `interval` seconds in its own thread, and sooner while the configuration of the
     cards is unknown. `on_change` is called when published devices or a claim's status may have
-    changed."""
+    changed, `on_run` each time."""
 
     cards: CardCache
     card_configs: CardConfigSource
@@ -48,6 +48,7 @@ class ReconcileLoop(Background):
     event_reporter: EventReporter
     journal: Journal
     on_change: OnChange
+    on_run: OnChange
     interval: float
     backoff: InitVar[Backoff | None] = None
     wait: InitVar[Wait | None] = None
@@ -69,6 +70,7 @@ class ReconcileLoop(Background):
     def run_once(self) -> None:
         """Reconcile once. Raises JournalError."""
         with new_call("reconcile"):
+            self.on_run()
             self._refresh()
             self.detect_foreign_plugins()
             cards = self.cards.latest or ()

@@ -14,11 +14,7 @@ from dra_driver.agent.dra.frontend import DraFrontend
 from dra_driver.agent.events import MODE_CHOSEN, EventReporter
 from dra_driver.agent.lifecycle.mode_handover import has_claims, has_container_allocations
 from dra_driver.agent.lifecycle.node_checks import NodeChecks
-from dra_driver.agent.lifecycle.serving_mode import (
-    ServingMode,
-    ServingModeSelector,
-    ServingModeWatcher,
-)
+from dra_driver.agent.lifecycle.serving_mode import ServingMode, ServingModeSelector
 from dra_driver.agent.lifecycle.startup import Step
 from dra_driver.agent.metrics import NodeCollector
 from dra_driver.agent.reconcile_loop import ReconcileLoop
@@ -48,7 +44,6 @@ class BringUp:
     device_plugin: DevicePluginFrontend
     card_count: CardCount | None
     selector: ServingModeSelector
-    watcher: ServingModeWatcher
     reconcile_loop: ReconcileLoop
     registry: CollectorRegistry
     containers: ContainerList
@@ -108,8 +103,6 @@ class BringUp:
             raise
         logger.info("%s", decision)
         self.event_reporter.normal(MODE_CHOSEN, str(decision))
-        if self.selector.can_change:
-            self.watcher.follow(decision)
 
     def _publish(self) -> None:
         serving = self.context.serving

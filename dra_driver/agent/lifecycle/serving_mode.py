@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import random
+import time
 from collections.abc import Callable
 from enum import StrEnum
+from math import inf
 from typing import Final, Literal
 
 import msgspec
@@ -14,11 +16,15 @@ from dra_driver.kube.api import Api, ServerVersion
 from dra_driver.kube.preflight import OLDEST, missing_dra
 from dra_driver.kube.resources import NODES
 from dra_driver.model.errors import GcuError, InvalidValue
-from dra_driver.util.background import Background, Wait
+from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
 
 ModeSetting = Literal["auto", "dra", "device-plugin"]
+
+# Seconds between two looks at the cluster, or up to twice as long: the agents of all nodes may have
+# started together, and must not ask together.
+_CHECK_EVERY = 300.0
 
 
 class ServingMode(StrEnum):
@@ -60,15 +66,22 @@ class ServingState:
 class ServingModeSelector:
     """Chooses the mode by the setting `mode`, and by what API server and kubelet offer."""
 
-    def __init__(self, api: Api, node_name: str, mode: ModeSetting) -> None:
+    def __init__(
+        self,
+        api: Api,
+        node_name: str,
+        mode: ModeSetting,
+        *,
+        clock: Clock = time.monotonic,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        """`draw` gives numbers in [0, 1)."""
         self._api = api
         self._node_name = node_name
         self._mode = mode
-
-    @property
-    def can_change(self) -> bool:
-        """Whether an upgrade of the cluster can change the decision."""
-        return self._mode == "auto"
+        self._clock = clock
+        self._draw = draw
+        self._due = inf
 
     @property
     def fixed(self) -> ServingDecision | None:
@@ -82,6 +95,8 @@ class ServingModeSelector:
         Node does not say which kubelet it has."""
         if self.fixed is not None:
             return self.fixed
+        if self._mode == "auto":  # an upgrade of the cluster can change the decision
+            self._due = self._clock() + _CHECK_EVERY * (1.0 + self._draw())
         server = self._api.server_version()
         missing = missing_dra(self._api, server)
         if self._mode == "device-plugin":
@@ -97,6 +112,21 @@ class ServingModeSelector:
         return ServingDecision(
             ServingMode.DRA, f"the server is {server}, the kubelet {kubelet}", has_dra=True
         )
+
+    def changed(self, present: ServingDecision) -> ServingDecision | None:
+        """The first decision for another mode than the `present` one. The cluster is asked every
+        five to ten minutes, however often this is called."""
+        if self._clock() < self._due:
+            return None
+        try:
+            decision = self.choose()
+        except GcuError as error:
+            logger.info("whether the cluster serves DRA is not known now: %s", error)
+            return None
+        if decision.mode is present.mode:
+            return None
+        self._due = inf
+        return decision
 
 
 def kubelet_version(api: Api, node_name: str) -> ServerVersion:
@@ -114,56 +144,3 @@ def kubelet_version(api: Api, node_name: str) -> ServerVersion:
 
 def _text(version: tuple[int, int]) -> str:
     return ".".join(map(str, version))
-
-
-# Seconds between two checks, or up to twice as long: the agents of all nodes may have started
-# together, and must not ask together.
-_CHECK_EVERY = 300.0
-
-
-Choose = Callable[[], ServingDecision]
-"""`ServingModeSelector.choose`."""
-
-
-OnDecision = Callable[[ServingDecision], None]
-"""Called once, with the first decision for another mode."""
-
-
-class ServingModeWatcher(Background):
-    """Calls `choose` every five minutes in its own thread, until it decides for another mode."""
-
-    def __init__(
-        self,
-        choose: Choose,
-        on_decision: OnDecision,
-        *,
-        wait: Wait | None = None,
-        draw: Callable[[], float] = random.random,
-    ) -> None:
-        """`draw` gives numbers in [0, 1)."""
-        super().__init__("serving-mode", wait=wait)
-        self._choose = choose
-        self._on_decision = on_decision
-        self._draw = draw
-        self._present: ServingDecision | None = None
-
-    def follow(self, present: ServingDecision) -> None:
-        """Start, with the decision that holds now."""
-        self._present = present
-        self.start()
-
-    def is_alive(self) -> bool:
-        """Whether the thread runs, or has ended because it found another mode."""
-        return super().is_alive() or self._present is None
-
-    def run(self) -> None:
-        while not self._wait(_CHECK_EVERY * (1.0 + self._draw())):
-            try:
-                decision = self._choose()
-            except GcuError as error:
-                logger.info("whether the cluster serves DRA is not known now: %s", error)
-                continue
-            if self._present is not None and decision.mode is not self._present.mode:
-                self._present = None
-                self._on_decision(decision)
-                return

@@ -104,6 +104,7 @@ class Rig:
             profile_prober=world.profile_prober(self.agent),
             event_reporter=EventReporter(self.recorder, NODE),
             on_change=self._changed,
+            on_run=lambda: None,
             journal=self.agent.journal,
             interval=60.0,
             backoff=Backoff(first=1.0, longest=60.0, draw=lambda: 0.0),
