@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dra_driver.agent.context import AgentContext
 from dra_driver.agent.lifecycle.mode_handover import plugin_cards
-from dra_driver.agent.slices.added_taints import FailingTaints
+from dra_driver.agent.slices.added_taints import AddedTaints
 from dra_driver.agent.slices.desired_devices import DesiredDevices
 from dra_driver.agent.slices.device_layout import Devices, with_layouts_in_use
 
@@ -19,7 +19,7 @@ class UnpublishedDevices:
     def __init__(self, context: AgentContext) -> None:
         self._ledger = context.journal.snapshot
         self._cards = context.cards
-        self._desired = FailingTaints(
+        self._desired = AddedTaints(
             DesiredDevices(
                 context.cards,
                 context.card_configs,

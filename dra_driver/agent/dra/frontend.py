@@ -14,7 +14,7 @@ from dra_driver.agent.lifecycle.mode_handover import claimed_cards, dra_cards
 from dra_driver.agent.lifecycle.serving_mode import ServingMode
 from dra_driver.agent.metrics import AgentMetrics
 from dra_driver.agent.settings import AgentSettings
-from dra_driver.agent.slices.added_taints import FailingTaints, HeldTaints
+from dra_driver.agent.slices.added_taints import AddedTaints
 from dra_driver.agent.slices.allocator_handover import AllocatorHandover, LeaseName
 from dra_driver.agent.slices.desired_devices import DesiredDevices
 from dra_driver.agent.slices.device_layout import Devices
@@ -84,8 +84,8 @@ class DraFrontend:
         self._publisher = SlicePublisher(
             context.api,
             settings.node_name,
-            devices=HeldTaints(
-                FailingTaints(desired, context.failures, ledger=ledger), self.deleted_claims.cards
+            devices=AddedTaints(
+                desired, context.failures, ledger=ledger, held=self.deleted_claims.cards
             ),
             held=lambda: claimed_cards(ledger()) | handover.cards_to_retain(),
             form=settings.slice_form,

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
-import logging
 import os
 from pathlib import Path
 
 from dra_driver.node.checkpoint.logfile import is_at
+from dra_driver.node.locks import take_lock
 from dra_driver.util.files import lock_error, open_lock
-
-logger = logging.getLogger(__name__)
 
 
 class PublishLock:
@@ -29,8 +26,12 @@ class PublishLock:
                 return True
             # The file was removed, so the next agent would lock another one.
             self.release()
-            self._fd = self._locked()
+            self._fd = open_lock(self._path)
+            take_lock(self._fd, None, wait=False)
+        except BlockingIOError:
+            self.release()
         except OSError as error:
+            self.release()
             raise lock_error(self._path, error) from error
         return self._fd >= 0
 
@@ -39,15 +40,3 @@ class PublishLock:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
-
-    def _locked(self) -> int:
-        fd = open_lock(self._path)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(fd)
-            return -1
-        except OSError:
-            os.close(fd)
-            raise
-        return fd

@@ -155,24 +155,13 @@ def dropped_fields(sent: Any, stored: Any, path: str = "") -> list[str]:
     A server silently drops unknown fields, and fields of a disabled feature gate. Values that the
     server adds are not a difference.
     """
-    if isinstance(sent, Mapping):
-        if not isinstance(stored, Mapping):
-            return [path]
-        return [
-            missing
-            for key, value in sent.items()
-            for missing in (
-                dropped_fields(value, stored[key], f"{path}.{key}".lstrip("."))
-                if key in stored
-                else [f"{path}.{key}".lstrip(".")]
-            )
+    if isinstance(sent, Mapping) and isinstance(stored, Mapping):
+        parts = [
+            (value, stored.get(key), f"{path}.{key}".lstrip(".")) for key, value in sent.items()
         ]
-    if isinstance(sent, list):
-        if not isinstance(stored, list) or len(sent) != len(stored):
-            return [path]
-        return [
-            missing
-            for index, (mine, theirs) in enumerate(zip(sent, stored, strict=True))
-            for missing in dropped_fields(mine, theirs, f"{path}[{index}]")
-        ]
-    return [] if sent == stored else [path]
+    elif isinstance(sent, list) and isinstance(stored, list) and len(sent) == len(stored):
+        both = zip(sent, stored, strict=True)
+        parts = [(mine, theirs, f"{path}[{index}]") for index, (mine, theirs) in enumerate(both)]
+    else:
+        return [] if sent == stored else [path]
+    return [missing for each in parts for missing in dropped_fields(*each)]

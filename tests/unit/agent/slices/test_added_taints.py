@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from dra_driver.agent.slices.added_taints import FailingTaints, HeldTaints
+from dra_driver.agent.slices.added_taints import AddedTaints
 from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FAILING, TAINT_FOREIGN, TAINT_HELD
@@ -34,10 +34,12 @@ class Rig:
         self.wanted: Mapping[PciAddress, list[Object]] = WANTED
         self.counted = Counted()
         self.ledger = Ledger()
-        self.devices = FailingTaints(
+        self.held: set[PciAddress] = set()
+        self.devices = AddedTaints(
             lambda: self.wanted,
             self.counted.failures,
             ledger=lambda: self.ledger,
+            held=lambda: self.held,
         )
 
     def hold(
@@ -136,20 +138,16 @@ def test_nothing_is_given_of_a_card_on_which_something_was_left(rig: Rig) -> Non
 
 
 def test_while_the_cards_are_unknown_so_is_what_to_publish() -> None:
-    devices = FailingTaints(lambda: None, DeviceCircuitBreaker(), ledger=Ledger)
+    devices = AddedTaints(lambda: None, DeviceCircuitBreaker(), ledger=Ledger)
     assert devices() is None
 
 
 HELD = {"key": TAINT_HELD, "value": "deleted-claim", "effect": "NoSchedule"}
 
 
-def test_all_devices_of_the_card_are_tainted_and_no_other() -> None:
-    devices = HeldTaints(lambda: WANTED, lambda: {CARDS[0]})()
-    assert devices is not None
-    assert [each["taints"] for each in devices[CARDS[0]]] == [[OWN, HELD], [OWN, HELD]]
-    assert devices[CARDS[1]] == WANTED[CARDS[1]]
-
-
-def test_without_such_a_card_nothing_changes() -> None:
-    assert HeldTaints(lambda: WANTED, set)() is WANTED
-    assert HeldTaints(lambda: None, lambda: {CARDS[0]})() is None
+def test_all_devices_of_a_card_that_deleted_claims_hold_are_tainted_and_no_other(rig: Rig) -> None:
+    rig.held = {CARDS[0]}
+    wanted = rig.devices()
+    assert wanted is not None
+    assert [each["taints"] for each in wanted[CARDS[0]]] == [[OWN, HELD], [OWN, HELD]]
+    assert wanted[CARDS[1]] == WANTED[CARDS[1]]
