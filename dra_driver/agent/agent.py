@@ -27,8 +27,8 @@ from dra_driver.agent.lifecycle.startup import Startup
 from dra_driver.agent.metrics import AgentMetrics
 from dra_driver.agent.reconcile_loop import ReconcileLoop
 from dra_driver.agent.settings import AgentSettings
+from dra_driver.agent.slices.device_layout import slice_count, slice_total
 from dra_driver.agent.slices.slice_cache import SliceCache
-from dra_driver.agent.slices.slice_totals import SliceTotals
 from dra_driver.config.card_rules import load_card_rules
 from dra_driver.device_plugin.card_count import CardCount
 from dra_driver.hardware.drs.profiles import ProfileTables
@@ -122,7 +122,12 @@ class Agent:
                 drs=drs,
                 tables=tables,
                 journal=self._journal,
-                slice_count=SliceTotals(self._journal.snapshot, published, self._card_configs),
+                slice_count=lambda card: slice_total(
+                    self._journal.snapshot(),
+                    card,
+                    published=slice_count(published.devices, card),
+                    rule=self._card_configs.of(card).slice_count,
+                ),
             ),
             failures=failures,
             on_recreated=self._event_reporter.instance_recreated,

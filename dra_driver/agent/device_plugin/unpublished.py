@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dra_driver.agent.context import AgentContext
 from dra_driver.agent.lifecycle.mode_handover import plugin_cards
-from dra_driver.agent.slices.added_taints import AddedTaints
 from dra_driver.agent.slices.desired_devices import DesiredDevices
 from dra_driver.agent.slices.device_layout import Devices, with_layouts_in_use
 
@@ -19,17 +18,11 @@ class UnpublishedDevices:
     def __init__(self, context: AgentContext) -> None:
         self._ledger = context.journal.snapshot
         self._cards = context.cards
-        self._desired = AddedTaints(
-            DesiredDevices(
-                context.cards,
-                context.card_configs,
-                context.tables,
-                published=tuple,
-                select=lambda cards: plugin_cards(cards, self._ledger()),
-                evict=(),
-            ),
-            context.failures,
-            ledger=self._ledger,
+        self._desired = DesiredDevices(
+            context,
+            published=tuple,
+            select=lambda cards: plugin_cards(cards, self._ledger()),
+            evict=(),
             evicting=False,
         )
 

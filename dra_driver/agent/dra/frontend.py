@@ -14,13 +14,11 @@ from dra_driver.agent.lifecycle.mode_handover import claimed_cards, dra_cards
 from dra_driver.agent.lifecycle.serving_mode import ServingMode
 from dra_driver.agent.metrics import AgentMetrics
 from dra_driver.agent.settings import AgentSettings
-from dra_driver.agent.slices.added_taints import AddedTaints
 from dra_driver.agent.slices.allocator_handover import AllocatorHandover, LeaseName
 from dra_driver.agent.slices.desired_devices import DesiredDevices
 from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.agent.slices.publish_lock import PublishLock
 from dra_driver.agent.slices.publisher import SlicePublisher
-from dra_driver.agent.slices.slice_totals import config_in_use
 from dra_driver.kubelet_api.device_plugin.folders import Folders
 from dra_driver.kubelet_api.dra.plugin import KubeletPlugin
 from dra_driver.kubelet_api.pod_resources import PodResources
@@ -57,21 +55,6 @@ class DraFrontend:
             published=lambda: published.devices,
             on_retry=context.on_change,
         )
-        desired = DesiredDevices(
-            context.cards,
-            context.card_configs,
-            context.tables,
-            published=lambda: published.devices,
-            select=lambda cards: dra_cards(
-                cards,
-                ledger(),
-                active=context.serving.is_mode(ServingMode.DRA),
-                retained=handover.cards_to_retain(),
-            ),
-            evict=settings.evicting,
-            allocator=handover.allocator,
-            in_use=lambda card, rule: config_in_use(ledger(), card, rule),
-        )
         self._published = published
         self.deleted_claims = DeletedClaimDetector(
             context.api,
@@ -81,12 +64,23 @@ class DraFrontend:
             ledger,
             on_change=context.on_change,
         )
+        desired = DesiredDevices(
+            context,
+            published=lambda: published.devices,
+            select=lambda cards: dra_cards(
+                cards,
+                ledger(),
+                active=context.serving.is_mode(ServingMode.DRA),
+                retained=handover.cards_to_retain(),
+            ),
+            evict=settings.evicting,
+            allocator=handover.allocator,
+            held=self.deleted_claims.cards,
+        )
         self._publisher = SlicePublisher(
             context.api,
             settings.node_name,
-            devices=AddedTaints(
-                desired, context.failures, ledger=ledger, held=self.deleted_claims.cards
-            ),
+            devices=desired,
             held=lambda: claimed_cards(ledger()) | handover.cards_to_retain(),
             form=settings.slice_form,
             evict=settings.evicting,

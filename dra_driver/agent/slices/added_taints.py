@@ -1,13 +1,11 @@
-"""Taints that devices to publish get beside those for the problems of their cards."""
+"""Taints that devices to publish get beside those for the problems of their cards. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from dra_driver.agent.slices.device_layout import Devices, tainted
-from dra_driver.agent.sources import DesiredSource, LedgerSource
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.device import parse_device_name, taint
 from dra_driver.model.mode import Mode
@@ -23,9 +21,15 @@ DELETED_CLAIM: Final = "deleted-claim"
 """The value of the taint ``held``."""
 
 
-@dataclass(frozen=True, slots=True)
-class AddedTaints:
-    """The devices of `source`, with the taint ``failing`` on those that `failures` has tripped, so
+def with_added_taints(
+    wanted: Mapping[PciAddress, Devices],
+    ledger: Ledger,
+    failures: DeviceCircuitBreaker,
+    held: Collection[PciAddress],
+    *,
+    evicting: bool = True,
+) -> Mapping[PciAddress, Devices]:
+    """The `wanted` devices, with the taint ``failing`` on those that `failures` has tripped, so
     that pods leave them and no new pod comes.
 
     The effect is NoExecute: Kubernetes deletes the pods whose claims have the device. It is
@@ -38,40 +42,22 @@ class AddedTaints:
 
     If not `evicting`, the effect is always NoSchedule.
 
-    All devices of the cards that `held` returns get the taint ``held``: deleted claims still have
-    them, so new claims are to get others. Its effect is NoSchedule: pods that use the card
-    otherwise stay. `held` may raise JournalError.
+    All devices of the cards `held` get the taint ``held``: deleted claims still have them, so new
+    claims are to get others. Its effect is NoSchedule: pods that use the card otherwise stay.
     """
+    tripped, orphaned = failures.tripped(), cards_with_orphans(ledger)
+    in_use = _in_use(ledger, failures.waiting())
 
-    source: DesiredSource
-    failures: DeviceCircuitBreaker
-    _: KW_ONLY
-    ledger: LedgerSource
-    held: Callable[[], Collection[PciAddress]] = frozenset
-    evicting: bool = True
+    def with_taints(card: PciAddress, device: Object) -> Object:
+        name = device["name"]
+        if name in tripped or card in orphaned:
+            value = ORPHANED if card in orphaned else ""
+            runs_well = name in in_use or _has_foreign_instances(device)
+            evicts = evicting and not runs_well
+            device = tainted(device, taint(TAINT_FAILING, value, evicts=evicts))
+        return tainted(device, taint(TAINT_HELD, DELETED_CLAIM)) if card in held else device
 
-    def __call__(self) -> Mapping[PciAddress, Devices] | None:
-        """Raises JournalError, and KubeError."""
-        wanted = self.source()
-        tripped = self.failures.tripped()
-        ledger = self.ledger()
-        orphaned, held = cards_with_orphans(ledger), self.held()
-        if wanted is None or not (tripped or orphaned or held):
-            return wanted
-        in_use = _in_use(ledger, self.failures.waiting())
-
-        def with_taints(card: PciAddress, device: Object) -> Object:
-            name = device["name"]
-            if name in tripped or card in orphaned:
-                value = ORPHANED if card in orphaned else ""
-                runs_well = name in in_use or _has_foreign_instances(device)
-                evicts = self.evicting and not runs_well
-                device = tainted(device, taint(TAINT_FAILING, value, evicts=evicts))
-            return tainted(device, taint(TAINT_HELD, DELETED_CLAIM)) if card in held else device
-
-        return {
-            card: [with_taints(card, each) for each in devices] for card, devices in wanted.items()
-        }
+    return {card: [with_taints(card, each) for each in devices] for card, devices in wanted.items()}
 
 
 def _in_use(ledger: Ledger, waiting: Collection[str]) -> frozenset[str]:

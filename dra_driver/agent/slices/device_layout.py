@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dra_driver.config.card_rules import CardConfig
+from dra_driver.device_plugin.inventory import granted_total
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.device import (
@@ -33,6 +34,7 @@ from dra_driver.model.names import (
 )
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import ProfileTable
+from dra_driver.node.checkpoint.ledger import Ledger
 
 Devices = Sequence[Object]
 
@@ -109,6 +111,16 @@ def slice_count(devices: Devices, card: PciAddress) -> int | None:
         if device["name"] == name:
             return int(device["capacity"][CAPACITY_SLICES]["value"])
     return None
+
+
+def slice_total(ledger: Ledger, card: PciAddress, *, published: int | None, rule: int) -> int:
+    """While the device plugin has given slices of the card to containers, the number by which it
+    counted them. Otherwise the `published` number, by which the allocator counts, or the number
+    that was promised to claims, if that is larger: after a start only the latter is known. A card
+    that is neither published nor in use is cut by the `rule`."""
+    promised = ledger.promised_slices(card)
+    known = [total for total in (published, promised) if total is not None]
+    return granted_total(ledger, card, Mode.SHARED) or max(known, default=rule)
 
 
 def by_name(devices: Iterable[Object]) -> Iterator[tuple[PciAddress, Mode, Object]]:

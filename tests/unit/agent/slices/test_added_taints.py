@@ -6,14 +6,15 @@ from collections.abc import Mapping
 
 import pytest
 
-from dra_driver.agent.slices.added_taints import AddedTaints
+from dra_driver.agent.slices.added_taints import with_added_taints
+from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FAILING, TAINT_FOREIGN, TAINT_HELD
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice, record
-from dra_driver.node.claims.failures import TRIES, DeviceCircuitBreaker
+from dra_driver.node.claims.failures import TRIES
 from dra_driver.node.claims.release import orphan_records
 from tests.unit.node.claims.counted import Counted
 from tests.unit.node.world import CARDS, hold
@@ -35,12 +36,6 @@ class Rig:
         self.counted = Counted()
         self.ledger = Ledger()
         self.held: set[PciAddress] = set()
-        self.devices = AddedTaints(
-            lambda: self.wanted,
-            self.counted.failures,
-            ledger=lambda: self.ledger,
-            held=lambda: self.held,
-        )
 
     def hold(
         self, name: str, holds: PreparedDevice, kind: ClaimStep = ClaimStep.PREPARE_COMPLETED
@@ -48,13 +43,14 @@ class Rig:
         claim = ClaimRef("team", name, f"uid-{name}")
         self.ledger = self.ledger.apply(record(kind, claim, (holds,)))
 
+    def devices(self) -> Mapping[PciAddress, Devices]:
+        return with_added_taints(self.wanted, self.ledger, self.counted.failures, self.held)
+
     def effects(self) -> dict[str, list[str]]:
         """Of the taint, by device."""
-        wanted = self.devices()
-        assert wanted is not None
         return {
             each["name"]: [t["effect"] for t in each["taints"] if t["key"] == TAINT_FAILING]
-            for devices in wanted.values()
+            for devices in self.devices().values()
             for each in devices
         }
 
@@ -65,7 +61,7 @@ def rig() -> Rig:
 
 
 def test_only_the_device_that_fails_is_tainted(rig: Rig) -> None:
-    assert rig.devices() is WANTED
+    assert rig.devices() == WANTED
     rig.counted.fail("a", TRIES)
     assert rig.effects() == {
         DRS.device_name: ["NoExecute"],
@@ -125,7 +121,6 @@ def test_nothing_is_given_of_a_card_on_which_something_was_left(rig: Rig) -> Non
         hold(1).device_name: [],
     }
     wanted = rig.devices()
-    assert wanted is not None
     assert {t.get("value") for each in wanted[CARDS[0]] for t in each["taints"]} == {
         None,
         "orphaned",
@@ -134,12 +129,7 @@ def test_nothing_is_given_of_a_card_on_which_something_was_left(rig: Rig) -> Non
     assert rig.effects()[DRS.device_name] == ["NoSchedule"]
     assert rig.effects()[hold(0).device_name] == ["NoExecute"]
     rig.ledger = Ledger()
-    assert rig.devices() is WANTED
-
-
-def test_while_the_cards_are_unknown_so_is_what_to_publish() -> None:
-    devices = AddedTaints(lambda: None, DeviceCircuitBreaker(), ledger=Ledger)
-    assert devices() is None
+    assert rig.devices() == WANTED
 
 
 HELD = {"key": TAINT_HELD, "value": "deleted-claim", "effect": "NoSchedule"}
@@ -148,6 +138,5 @@ HELD = {"key": TAINT_HELD, "value": "deleted-claim", "effect": "NoSchedule"}
 def test_all_devices_of_a_card_that_deleted_claims_hold_are_tainted_and_no_other(rig: Rig) -> None:
     rig.held = {CARDS[0]}
     wanted = rig.devices()
-    assert wanted is not None
     assert [each["taints"] for each in wanted[CARDS[0]]] == [[OWN, HELD], [OWN, HELD]]
     assert wanted[CARDS[1]] == WANTED[CARDS[1]]
