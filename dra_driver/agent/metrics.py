@@ -111,10 +111,7 @@ class _TimedDevices:
 @dataclass(eq=False, kw_only=True)
 class NodeCollector(Collector):
     """Reads at each request for metrics which cards and devices the node has, and which are in
-    use.
-
-    If one raises JournalError, the metrics that need it are missing.
-    """
+    use. If the journal cannot be read, the metrics that need it are missing."""
 
     cards: Callable[[], Sequence[Card] | None]
     devices: DevicesSource
@@ -125,31 +122,23 @@ class NodeCollector(Collector):
         cards = self.cards() or ()
         yield card_metrics.about_cards(cards)
         yield from card_metrics.about_readings(cards)
-        sizes: card_metrics.Sizes = {}
-        devices: Devices | None = None
         try:
             devices = self.devices()
-        except JournalError as error:
-            logger.warning("the metrics of devices are missing: %s", error)
-        else:
             sizes = card_metrics.sizes_of(devices)
             yield _offered(devices)
             yield _tainted(devices)
             yield card_metrics.about_problems(devices)
             yield card_metrics.about_sizes(sizes)
-        try:
             ledger = self.ledger()
         except JournalError as error:
-            logger.warning("the metrics of claims are missing: %s", error)
-        else:
-            yield _claims(ledger)
-            yield _prepared(ledger)
-            known = {each.address: each for each in cards}
-            yield card_metrics.about_allocations(ledger, known, sizes)
-            containers = self.containers() if ledger.claims else ()
-            yield card_metrics.about_containers(ledger, known, containers)
-            if devices is not None:
-                yield card_metrics.about_largest_request(devices, ledger, sizes)
+            logger.warning("metrics are missing that the journal is needed for: %s", error)
+            return
+        yield _claims(ledger)
+        yield _prepared(ledger)
+        granted = card_metrics.granted(ledger, cards)
+        yield card_metrics.about_allocations(granted, sizes)
+        yield card_metrics.about_containers(granted, self.containers() if ledger.claims else ())
+        yield card_metrics.about_largest_request(devices, ledger, sizes)
 
 
 def _offered(devices: Devices) -> GaugeMetricFamily:

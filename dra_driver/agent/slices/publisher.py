@@ -143,7 +143,7 @@ class SlicePublisher(Woken):
             selector = own_slices(self.node_name, other)
             self.published.unwatched = self.api.list(RESOURCE_SLICES, field_selector=selector).items
             self._other_form_read = True
-        devices, current = self.devices(), self.published.all_slices
+        devices, current = self.devices(), self.published.slices
         if devices is None or current is None:
             return None
         wanted = with_layouts_in_use(

@@ -32,24 +32,17 @@ class SliceCache:
 
     @property
     def slices(self) -> tuple[Object, ...] | None:
-        """All of them, sorted by name; None until they were listed."""
+        """The unwatched ones, and the others, sorted by name; None until these were listed."""
         with self._lock:
             known = self._slices
-            return None if known is None else tuple(known[name] for name in sorted(known))
+            if known is None:
+                return None
+            return (*self.unwatched, *(known[name] for name in sorted(known)))
 
     @property
     def devices(self) -> Devices:
         """The published devices; none until the slices were listed."""
-        return devices_of((*self.unwatched, *(self.slices or ())))
-
-    @property
-    def all_slices(self) -> tuple[Object, ...] | None:
-        """The `unwatched` slices, too; None until the others were listed."""
-        slices = self.slices
-        if slices is None:
-            return None
-        names = {_name(each) for each in slices}
-        return (*(each for each in self.unwatched if _name(each) not in names), *slices)
+        return devices_of(self.slices or ())
 
     def on_replace(self, items: Sequence[Object]) -> None:
         with self._lock:
