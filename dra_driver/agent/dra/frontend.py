@@ -9,10 +9,8 @@ from dra_driver.agent.context import AgentContext
 from dra_driver.agent.dra.claim_status import ClaimStatuses
 from dra_driver.agent.dra.deleted_claims import DeletedClaimDetector, PatientHandler
 from dra_driver.agent.dra.device_health import DeviceHealths
-from dra_driver.agent.events import EventReporter
 from dra_driver.agent.lifecycle.mode_handover import claimed_cards, dra_cards
 from dra_driver.agent.lifecycle.serving_mode import ServingMode
-from dra_driver.agent.metrics import AgentMetrics
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.slices.allocator_handover import AllocatorHandover, LeaseName
 from dra_driver.agent.slices.desired_devices import DesiredDevices
@@ -39,14 +37,7 @@ class DraFrontend:
     """Constructing it has no effect. If DRA is not the serving mode, it serves the claims that are
     prepared until they end. `serve` and `publish` do nothing when they are called again."""
 
-    def __init__(
-        self,
-        settings: AgentSettings,
-        context: AgentContext,
-        *,
-        metrics: AgentMetrics,
-        event_reporter: EventReporter,
-    ) -> None:
+    def __init__(self, settings: AgentSettings, context: AgentContext) -> None:
         ledger, published = context.journal.snapshot, context.published
         self._handover = handover = AllocatorHandover(
             context.api,
@@ -87,7 +78,7 @@ class DraFrontend:
             unread=lambda: context.cards.unread,
             publish_lock=PublishLock(settings.state_directory / "locks" / "publisher.lock"),
             published=published,
-            on_publication=metrics.publication,
+            on_publication=context.metrics.publication,
         )
         self._statuses = ClaimStatuses(
             context.api,
@@ -95,9 +86,9 @@ class DraFrontend:
             cards=context.by_address,
             table=context.tables.table,
             waiting=context.failures.waiting,
-            on_rejected=event_reporter.status_rejected,
+            on_rejected=context.event_reporter.status_rejected,
         )
-        self._metrics = metrics
+        self._metrics = context.metrics
         self._after_calls = Debouncer(
             context.on_change, delay=_AFTER_CALLS, longest=_LONGEST_AFTER_CALLS
         )

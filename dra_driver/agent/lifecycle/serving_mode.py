@@ -50,21 +50,8 @@ _NAMES: Final = {ServingMode.DRA: "DRA", ServingMode.DEVICE_PLUGIN: "the device 
 
 
 class ServingState:
-    """The mode in which this agent serves new pods. The start sets it once; no lock is needed."""
-
-    def __init__(self, decision: ServingDecision | None) -> None:
-        """`decision` is None until the API server and the kubelet are known."""
-        self.decision = decision
-        self.has_device_plugin = False
-        """Whether the device plugin serves this node's kubelet."""
-
-    def is_mode(self, mode: ServingMode) -> bool:
-        """Whether new pods are served in that mode."""
-        return self.decision is not None and self.decision.mode is mode
-
-
-class ServingModeSelector:
-    """Chooses the mode by the setting `mode`, and by what API server and kubelet offer."""
+    """The mode in which this agent serves new pods, by the setting `mode` and by what API server
+    and kubelet offer. The start chooses it once; no lock is needed."""
 
     def __init__(
         self,
@@ -82,20 +69,42 @@ class ServingModeSelector:
         self._clock = clock
         self._draw = draw
         self._due = inf
+        self.decision: ServingDecision | None = None
+        """None until the API server and the kubelet are known, unless the setting is dra."""
+        if mode == "dra":
+            self.decision = ServingDecision(ServingMode.DRA, "mode is set to dra", has_dra=True)
+        self.has_device_plugin = False
+        """Whether the device plugin serves this node's kubelet."""
 
-    @property
-    def fixed(self) -> ServingDecision | None:
-        """The decision, if it depends on the setting alone; otherwise None."""
-        if self._mode == "dra":
-            return ServingDecision(ServingMode.DRA, "mode is set to dra", has_dra=True)
-        return None
+    def is_mode(self, mode: ServingMode) -> bool:
+        """Whether new pods are served in that mode."""
+        return self.decision is not None and self.decision.mode is mode
 
     def choose(self) -> ServingDecision:
         """Decide for the present API server and kubelet. Raises KubeError, and InvalidValue if the
         Node does not say which kubelet it has."""
-        if self.fixed is not None:
-            return self.fixed
-        if self._mode == "auto":  # an upgrade of the cluster can change the decision
+        if self._mode != "dra":
+            self.decision = self._decide()
+        assert self.decision is not None
+        return self.decision
+
+    def changed(self) -> ServingDecision | None:
+        """The first decision for another mode, which an upgrade of the cluster has led to. The
+        cluster is asked every five to ten minutes, however often this is called."""
+        if self._clock() < self._due:
+            return None
+        try:
+            decision = self._decide()
+        except GcuError as error:
+            logger.info("whether the cluster serves DRA is not known now: %s", error)
+            return None
+        if self.is_mode(decision.mode):
+            return None
+        self._due = inf
+        return decision
+
+    def _decide(self) -> ServingDecision:
+        if self._mode == "auto":  # only then can the decision change
             self._due = self._clock() + _CHECK_EVERY * (1.0 + self._draw())
         server = self._api.server_version()
         missing = missing_dra(self._api, server)
@@ -112,21 +121,6 @@ class ServingModeSelector:
         return ServingDecision(
             ServingMode.DRA, f"the server is {server}, the kubelet {kubelet}", has_dra=True
         )
-
-    def changed(self, present: ServingDecision) -> ServingDecision | None:
-        """The first decision for another mode than the `present` one. The cluster is asked every
-        five to ten minutes, however often this is called."""
-        if self._clock() < self._due:
-            return None
-        try:
-            decision = self.choose()
-        except GcuError as error:
-            logger.info("whether the cluster serves DRA is not known now: %s", error)
-            return None
-        if decision.mode is present.mode:
-            return None
-        self._due = inf
-        return decision
 
 
 def kubelet_version(api: Api, node_name: str) -> ServerVersion:

@@ -201,7 +201,7 @@ def test_a_damaged_journal_is_counted_and_told(node: Node) -> None:
     journal.write_bytes(journal.read_bytes()[10:])
     agent = node.agent()
     told: list[str] = []
-    agent._event_reporter.warning = lambda reason, note: told.append(f"{reason} {note}")  # type: ignore[method-assign]
+    agent._context.event_reporter.warning = lambda reason, note: told.append(f"{reason} {note}")  # type: ignore[method-assign]
     agent.start()
     assert agent._startup.done.wait(60)
     assert "gcu_agent_journal_quarantines_total 1.0" in scraped(agent)

@@ -10,7 +10,7 @@ from dra_driver.agent.lifecycle.serving_mode import (
     ModeSetting,
     ServingDecision,
     ServingMode,
-    ServingModeSelector,
+    ServingState,
 )
 from dra_driver.kube.api import Api, ServerVersion
 from dra_driver.kube.errors import Unavailable
@@ -46,7 +46,7 @@ class Cluster:
         }
 
     def choice(self, mode: ModeSetting = "auto") -> ServingDecision:
-        return ServingModeSelector(cast("Api", self), "n1", mode).choose()
+        return ServingState(cast("Api", self), "n1", mode).choose()
 
 
 NEW, OLD = "v1.36.3", "v1.30.14"
@@ -111,17 +111,17 @@ def test_a_change_of_the_way_is_told_once() -> None:
     cluster = Cluster(NEW, NEW)
     times = iter([0, 299, 300, 300, 749, 750, 750, 1050, 1050, 1e6])
     draws = iter([0.0, 0.5, 0.0, 0.0])
-    selector = ServingModeSelector(
+    selector = ServingState(
         cast("Api", cluster), "n1", "auto", clock=lambda: next(times), draw=lambda: next(draws)
     )
-    present = selector.choose()
+    selector.choose()
     told = []
     for cluster.server in [OLD, NEW, OLD, "", OLD, OLD]:  # 299, 300, 749, 750, 1050, 1e6 s
-        told.append(selector.changed(present))
+        told.append(selector.changed())
     assert [each and each.mode for each in told] == [None, None, None, None, PLUGIN, None]
 
 
 @pytest.mark.parametrize("mode", ["dra", "device-plugin"])
 def test_a_way_by_setting_does_not_change(mode: ModeSetting) -> None:
-    selector = ServingModeSelector(cast("Api", Cluster("", "")), "n1", mode, clock=lambda: 1e6)
-    assert selector.changed(ServingDecision(PLUGIN, "by setting", has_dra=True)) is None
+    selector = ServingState(cast("Api", Cluster("", "")), "n1", mode, clock=lambda: 1e6)
+    assert selector.changed() is None
