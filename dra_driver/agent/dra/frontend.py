@@ -39,12 +39,11 @@ class DraFrontend:
 
     def __init__(self, settings: AgentSettings, context: AgentContext) -> None:
         ledger, published = context.journal.snapshot, context.published
-        self._handover = handover = AllocatorHandover(
+        handover = AllocatorHandover(
             context.api,
             LeaseName(settings.lease_namespace, settings.lease_name),
             settings.allocator,
             published=lambda: published.devices,
-            on_retry=context.on_change,
         )
         self._published = published
         self.deleted_claims = DeletedClaimDetector(
@@ -131,7 +130,6 @@ class DraFrontend:
         """End the threads within so many seconds; the slices stay."""
         deadline = Deadline(within)
         self._after_calls.stop()
-        self._handover.stop()
         self.deleted_claims.stop(deadline.left())
         self._statuses.stop(deadline.left())
         self._publisher.stop(deadline.left())
