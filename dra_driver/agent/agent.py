@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from prometheus_client import CollectorRegistry
 
 from dra_driver.agent import metric_specs as specs
-from dra_driver.agent.cards.foreign_plugin import ForeignPluginDetector
 from dra_driver.agent.cards.node_labels import node_labeller
 from dra_driver.agent.context import AgentContext
 from dra_driver.agent.device_plugin.frontend import DevicePluginFrontend
@@ -95,7 +94,8 @@ class Agent:
         # The threads that keep the node in order, and the start.
         self._scraped = ContainerList(PodResources(folders.pod_resources, _KUBELET_SCRAPE))
         kubelet = PodResources(folders.pod_resources, _KUBELET_START)
-        self._reconcile_loop = self._made_reconcile_loop(kubelet)
+        self._reconcile_loop = loop = self._made_reconcile_loop(kubelet)
+        specs.FOREIGN_PODS.register(self.registry).set_function(lambda: loop.foreign_pods)
         self._node_checks = NodeChecks(
             api,
             settings.node_name,
@@ -110,13 +110,10 @@ class Agent:
 
     def _made_reconcile_loop(self, kubelet: PodResources) -> ReconcileLoop:
         context, claim_manager = self._context, self._context.preparer.claim_manager
-        foreign_plugins = ForeignPluginDetector(kubelet.offered, kubelet.containers)
-        specs.FOREIGN_PODS.register(self.registry).set_function(lambda: foreign_plugins.pod_count)
         return ReconcileLoop(
             cards=context.cards,
             card_configs=context.card_configs,
-            foreign_plugins=foreign_plugins,
-            containers=kubelet.containers,
+            kubelet=kubelet,
             deleted_claims=self._dra.deleted_claims,
             unprepare=claim_manager.unprepare,
             reconciler=NodeReconciler(

@@ -10,7 +10,7 @@ from typing import Final
 from prometheus_client.core import GaugeMetricFamily
 
 from dra_driver.agent import metric_specs as specs
-from dra_driver.agent.slices.device_layout import Devices, by_name
+from dra_driver.agent.slices.device_layout import Devices, by_name, problem_taints
 from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.card import Card
 from dra_driver.model.claims.amounts import CAPACITY_OF_MODE
@@ -18,7 +18,7 @@ from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.claims.owner import ContainerAllocation, Owner
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import ATTR_PROFILES, DRIVER, TAINTS_OF_CLAIMS
+from dra_driver.model.names import ATTR_PROFILES, DRIVER
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import profile_size
 from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
@@ -52,8 +52,7 @@ def about_problems(devices: Devices) -> GaugeMetricFamily:
         {
             (str(card), taint["key"].removeprefix(f"{DRIVER}/"), taint.get("value", "")): 1
             for card, _, device in by_name(devices)
-            for taint in device.get("taints") or ()
-            if taint["key"] not in TAINTS_OF_CLAIMS
+            for taint in problem_taints(device)
         }
     )
 
@@ -136,11 +135,7 @@ class _Users:
 def about_largest_request(devices: Devices, ledger: Ledger, sizes: Sizes) -> GaugeMetricFamily:
     """Of those cards that have no problem: what is left on one that is free, or in that mode.
     `sizes` are of these devices."""
-    ill = {
-        card
-        for card, _, device in by_name(devices)
-        if any(taint["key"] not in TAINTS_OF_CLAIMS for taint in device.get("taints") or ())
-    }
+    ill = {card for card, _, device in by_name(devices) if problem_taints(device)}
     largest: dict[tuple[str, ...], float] = {(mode.value,): 0 for _, mode in sizes}
     for card, mode, published in by_name(devices):
         size, holders = sizes[card, mode], ledger.holders_of(card)

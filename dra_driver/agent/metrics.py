@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter as Tally
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -14,14 +14,14 @@ from prometheus_client.registry import Collector
 
 from dra_driver.agent import card_metrics
 from dra_driver.agent import metric_specs as specs
-from dra_driver.agent.slices.device_layout import Devices, by_name
+from dra_driver.agent.slices.device_layout import Devices, by_name, problem_taints
 from dra_driver.agent.sources import ContainersSource, DevicesSource, LedgerSource
 from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, DeviceHandler
 from dra_driver.model.card import Card
 from dra_driver.model.claims.claim import Object, allocated_at
 from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.errors import GcuError, JournalError
-from dra_driver.model.names import TAINT_UNHEALTHY, TAINTS_OF_CLAIMS
+from dra_driver.model.names import TAINT_UNHEALTHY
 from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
 
 logger = logging.getLogger(__name__)
@@ -145,7 +145,7 @@ def _offered(devices: Devices) -> GaugeMetricFamily:
     health = {True: "unhealthy", False: "healthy"}
     return specs.DEVICES.samples(
         Tally(
-            (mode.value, health[any(taint["key"] == TAINT_UNHEALTHY for taint in _taints(device))])
+            (mode.value, health[any(t["key"] == TAINT_UNHEALTHY for t in problem_taints(device))])
             for _, mode, device in by_name(devices)
         )
     )
@@ -156,8 +156,7 @@ def _tainted(devices: Devices) -> GaugeMetricFamily:
         Tally(
             (taint["key"], taint.get("value", ""), taint["effect"])
             for device in devices
-            for taint in _taints(device)
-            if taint["key"] not in TAINTS_OF_CLAIMS
+            for taint in problem_taints(device)
         )
     )
 
@@ -180,8 +179,3 @@ def _prepared(ledger: Ledger) -> GaugeMetricFamily:
             for device in held.devices
         )
     )
-
-
-def _taints(device: Object) -> Sequence[Mapping[str, str]]:
-    found: Sequence[Mapping[str, str]] = device.get("taints") or ()
-    return found

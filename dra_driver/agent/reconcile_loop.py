@@ -9,12 +9,12 @@ from dataclasses import InitVar, dataclass
 
 from dra_driver.agent.cards.card_cache import CardCache
 from dra_driver.agent.cards.card_config import CardConfigSource
-from dra_driver.agent.cards.foreign_plugin import ForeignPluginDetector
+from dra_driver.agent.cards.foreign_plugin import foreign_plugin
 from dra_driver.agent.dra.deleted_claims import DeletedClaimDetector
 from dra_driver.agent.events import CARD_FOREIGN, CARD_WITHOUT_DRS, EventReporter
-from dra_driver.agent.sources import ContainersSource
 from dra_driver.kube.errors import KubeError
 from dra_driver.kubelet_api.errors import KubeletError
+from dra_driver.kubelet_api.pod_resources import PodResources
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.errors import GcuError
@@ -39,8 +39,7 @@ class ReconcileLoop(Background):
 
     cards: CardCache
     card_configs: CardConfigSource
-    foreign_plugins: ForeignPluginDetector
-    containers: ContainersSource
+    kubelet: PodResources
     deleted_claims: DeletedClaimDetector
     unprepare: Callable[[ClaimRef], None]
     reconciler: NodeReconciler
@@ -58,6 +57,8 @@ class ReconcileLoop(Background):
         self._backoff = backoff or Backoff(first=1.0, longest=self.interval)
         self._without_drs: dict[PciAddress, str] = {}
         self._foreign: Mapping[PciAddress, Problem] = {}
+        self._foreign_plugin: Problem | None = None
+        self.foreign_pods = 0  # that have devices of another device plugin
         self._unknown: AbstractSet[str] = frozenset()
 
     def run(self) -> None:
@@ -100,14 +101,16 @@ class ReconcileLoop(Background):
 
     def detect_foreign_plugins(self) -> None:
         """Check whether another program gives the cards to pods; a part of each run."""
-        before = self.foreign_plugins.problem
+        before = self._foreign_plugin
         try:
-            self.foreign_plugins.detect()
+            offered, containers = self.kubelet.offered(), self.kubelet.containers()
         except KubeletError as error:
             logger.warning(
                 "whether another device plugin gives the cards to pods is unknown: %s", error
             )
-        problem = self.foreign_plugins.problem
+        else:
+            self._foreign_plugin, self.foreign_pods = foreign_plugin(offered, containers)
+        problem = self._foreign_plugin
         if problem is not None and problem != before:
             logger.warning("%s", problem.text)
             self.event_reporter.warning(CARD_FOREIGN, problem.text)
@@ -118,7 +121,7 @@ class ReconcileLoop(Background):
         ends is forgotten by the kubelet a moment after the journal, so they are unknown twice."""
         try:
             # Listed first: a claim is in the journal before the kubelet has it.
-            containers = self.containers()
+            containers = self.kubelet.containers()
         except KubeletError as error:
             logger.warning("which claims the node's containers use is unknown: %s", error)
             return
@@ -141,7 +144,7 @@ class ReconcileLoop(Background):
 
     def _mark_foreign(self) -> None:
         """A foreign instance on a card is a better reason than a foreign device plugin."""
-        plugin = self.foreign_plugins.problem
+        plugin = self._foreign_plugin
         cards = self.cards.latest or ()
         given = {card.address: plugin for card in cards} if plugin is not None else {}
         self.cards.foreign = {**given, **self._foreign}

@@ -31,6 +31,7 @@ from dra_driver.model.names import (
     TAINT_ALLOCATED_BY,
     TAINT_CHANGING,
     TAINT_UNHEALTHY,
+    TAINTS_OF_CLAIMS,
 )
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import ProfileTable
@@ -184,6 +185,11 @@ def _counted(device: Object) -> tuple[Any, ...]:
         device.get("allowMultipleAllocations"),
         device.get("consumesCounters"),
     )
+
+
+def problem_taints(device: Object) -> list[Object]:
+    """The device's taints that say what is wrong with it."""
+    return [each for each in device.get("taints") or () if each["key"] not in TAINTS_OF_CLAIMS]
 
 
 def tainted(device: Object, taint: Object) -> Object:
