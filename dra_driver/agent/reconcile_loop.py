@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import InitVar, dataclass
 
@@ -14,7 +14,7 @@ from dra_driver.agent.dra.deleted_claims import DeletedClaimDetector
 from dra_driver.agent.events import CARD_FOREIGN, CARD_WITHOUT_DRS, EventReporter
 from dra_driver.kube.errors import KubeError
 from dra_driver.kubelet_api.errors import KubeletError
-from dra_driver.kubelet_api.pod_resources import PodResources
+from dra_driver.kubelet_api.pod_resources import ContainerResources, PodResources
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.errors import GcuError
@@ -73,7 +73,7 @@ class ReconcileLoop(Background):
         with new_call("reconcile"):
             self.on_run()
             self._refresh()
-            self.detect_foreign_plugins()
+            containers = self.detect_foreign_plugins()
             cards = self.cards.latest or ()
             losses, adopt = self.journal.losses, not self.journal.is_complete
             findings = self.reconciler.run(cards, adopt=adopt)
@@ -81,7 +81,7 @@ class ReconcileLoop(Background):
             if adopt and cards and not findings.unknown:
                 self.journal.mark_rebuilt(losses)
             self._apply(findings, cards)
-            self._report_unknown_claims()
+            self._report_unknown_claims(containers)
             self._free_forgotten_claims()
             if self.card_configs.known:
                 self._probe_profiles(cards)
@@ -99,32 +99,30 @@ class ReconcileLoop(Background):
         except KubeError as error:
             logger.warning("the labels of this Node cannot be read: %s", error)
 
-    def detect_foreign_plugins(self) -> None:
-        """Check whether another program gives the cards to pods; a part of each run."""
-        before = self._foreign_plugin
+    def detect_foreign_plugins(self) -> Sequence[ContainerResources]:
+        """Check whether another program gives the cards to pods; a part of each run. Returns the
+        node's containers, none if the kubelet does not answer."""
         try:
             offered, containers = self.kubelet.offered(), self.kubelet.containers()
         except KubeletError as error:
             logger.warning(
-                "whether another device plugin gives the cards to pods is unknown: %s", error
+                "whether another device plugin gives the cards to pods, and which claims the "
+                "node's containers use, is unknown: %s",
+                error,
             )
-        else:
-            self._foreign_plugin, self.foreign_pods = foreign_plugin(offered, containers)
-        problem = self._foreign_plugin
-        if problem is not None and problem != before:
+            return ()
+        problem, self.foreign_pods = foreign_plugin(offered, containers)
+        if problem is not None and problem != self._foreign_plugin:
             logger.warning("%s", problem.text)
             self.event_reporter.warning(CARD_FOREIGN, problem.text)
+        self._foreign_plugin = problem
         self._mark_foreign()
+        return containers
 
-    def _report_unknown_claims(self) -> None:
-        """Claims of containers whose records were lost, and the CDI files with them. A claim that
-        ends is forgotten by the kubelet a moment after the journal, so they are unknown twice."""
-        try:
-            # Listed first: a claim is in the journal before the kubelet has it.
-            containers = self.kubelet.containers()
-        except KubeletError as error:
-            logger.warning("which claims the node's containers use is unknown: %s", error)
-            return
+    def _report_unknown_claims(self, containers: Iterable[ContainerResources]) -> None:
+        """Claims of `containers` whose records were lost, and the CDI files with them. The
+        containers were listed before: a claim is in the journal before the kubelet has it. One that
+        ends is forgotten by the kubelet a moment after the journal, so it is unknown twice."""
         used = {f"{each.namespace}/{claim}" for each in containers for claim in each.claims}
         owners = [held.owner for held in self.journal.snapshot().claims.values()]
         known = {f"{each.namespace}/{each.name}" for each in owners if isinstance(each, ClaimRef)}

@@ -96,7 +96,9 @@ class DeletedClaimDetector(Background):
         """Look once; ask about the UIDs of `at_once` however late they were asked about. Raises
         KubeletError, KubeError and JournalError; then the last result stays."""
         with self._mutex:
-            unused = self._unused()
+            ledger = self.ledger()
+            # Without claims nobody asks the kubelet.
+            unused = _unlisted(ledger, self.containers()) if ledger.claims else []
             uids = {owner.uid for owner in unused}
             self._retries = {uid: retry for uid, retry in self._retries.items() if uid in uids}
             asked = [each for each in unused if each.uid in at_once or self._is_due(each.uid)]
@@ -146,11 +148,6 @@ class DeletedClaimDetector(Background):
             and ref.uid in claims
             and claims[ref.uid].state is not ClaimState.PREPARE_STARTED
         ]
-
-    def _unused(self) -> list[ClaimRef]:
-        """The prepared claims that no container of the kubelet's list is sure to use."""
-        ledger = self.ledger()
-        return _unlisted(ledger, self.containers()) if ledger.claims else []
 
     def _is_due(self, uid: str) -> bool:
         retry = self._retries.get(uid)

@@ -15,8 +15,7 @@ from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.slices.allocator_handover import AllocatorHandover, LeaseName
 from dra_driver.agent.slices.desired_devices import DesiredDevices
 from dra_driver.agent.slices.device_layout import Devices
-from dra_driver.agent.slices.publish_lock import PublishLock
-from dra_driver.agent.slices.publisher import SlicePublisher
+from dra_driver.agent.slices.publisher import PublishLock, SlicePublisher
 from dra_driver.kubelet_api.device_plugin.folders import Folders
 from dra_driver.kubelet_api.dra.plugin import KubeletPlugin
 from dra_driver.kubelet_api.pod_resources import PodResources

@@ -116,7 +116,8 @@ class ServingState:
             return ServingDecision(ServingMode.DEVICE_PLUGIN, missing, has_dra=False)
         kubelet = kubelet_version(self._api, self._node_name)
         if (kubelet.major, kubelet.minor) < OLDEST:
-            reason = f"the kubelet is {kubelet}, and DRA is used from {_text(OLDEST)} on"
+            oldest = ".".join(map(str, OLDEST))
+            reason = f"the kubelet is {kubelet}, and DRA is used from {oldest} on"
             return ServingDecision(ServingMode.DEVICE_PLUGIN, reason, has_dra=True)
         return ServingDecision(
             ServingMode.DRA, f"the server is {server}, the kubelet {kubelet}", has_dra=True
@@ -134,7 +135,3 @@ def kubelet_version(api: Api, node_name: str) -> ServerVersion:
             f"Node {node_name} does not say which kubelet it has: {text!r}",
             remedy="wait until the kubelet has registered the node, or set the chart's mode",
         ) from error
-
-
-def _text(version: tuple[int, int]) -> str:
-    return ".".join(map(str, version))

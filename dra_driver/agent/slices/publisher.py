@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Collection
 from dataclasses import KW_ONLY, InitVar, dataclass, field
+from pathlib import Path
 
 from dra_driver.agent.slices.device_layout import Devices, with_layouts_in_use
-from dra_driver.agent.slices.publish_lock import PublishLock
 from dra_driver.agent.slices.slice_cache import SliceCache
 from dra_driver.agent.slices.slice_diff import SliceDiff, diff_slices
 from dra_driver.agent.slices.slice_writer import SliceWriter
@@ -21,10 +22,13 @@ from dra_driver.kube.watch import Reflector
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import GcuError
 from dra_driver.model.pci import PciAddress
+from dra_driver.node.checkpoint.logfile import is_at
+from dra_driver.node.locks import take_lock
 from dra_driver.telemetry.logs import new_call
 from dra_driver.telemetry.program import Deadline
 from dra_driver.util.background import Wait, Woken
 from dra_driver.util.backoff import Backoff
+from dra_driver.util.files import lock_error, open_lock
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +48,38 @@ UnreadCards = Callable[[], Collection[PciAddress]]
 
 OnPublication = Callable[[str], None]
 """Called after an attempt that was ``written``, met a ``conflict`` or ``failed``."""
+
+
+class PublishLock:
+    """An flock(2) on the file at `path`, held until `release` or the end of the process. While two
+    agents run side by side, the first one publishes, and the other one takes over when it ends."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._fd = -1
+
+    def try_acquire(self) -> bool:
+        """Whether this agent has the lock now; does not wait. Raises JournalError if the file
+        cannot be used."""
+        try:
+            if self._fd >= 0 and is_at(self._fd, self._path):
+                return True
+            # The file was removed, so the next agent would lock another one.
+            self.release()
+            self._fd = open_lock(self._path)
+            take_lock(self._fd, None, wait=False)
+        except BlockingIOError:
+            self.release()
+        except OSError as error:
+            self.release()
+            raise lock_error(self._path, error) from error
+        return self._fd >= 0
+
+    def release(self) -> None:
+        """Let another agent take it; does nothing if this one does not have it."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
 
 
 @dataclass(eq=False)
