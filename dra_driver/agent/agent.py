@@ -37,8 +37,7 @@ from dra_driver.util.hooks import OnChange
 
 logger = logging.getLogger(__name__)
 
-# Seconds for the kubelet's answer about pods: a scrape waits for it, or the agent's start.
-_KUBELET_SCRAPE, _KUBELET_START = 2.0, 10.0
+_KUBELET_SCRAPE = 2.0  # seconds for the kubelet's answer about pods: a scrape waits for it
 _STOP_WITHIN = 10.0  # seconds for running calls of the kubelet, and for the threads
 
 
@@ -93,13 +92,12 @@ class Agent:
 
         # The threads that keep the node in order, and the start.
         self._scraped = ContainerList(PodResources(folders.pod_resources, _KUBELET_SCRAPE))
-        kubelet = PodResources(folders.pod_resources, _KUBELET_START)
-        self._reconcile_loop = loop = self._made_reconcile_loop(kubelet)
+        self._reconcile_loop = loop = self._made_reconcile_loop()
         specs.FOREIGN_PODS.register(self.registry).set_function(lambda: loop.foreign_pods)
         self._node_checks = NodeChecks(
             api,
             settings.node_name,
-            has_exclusive_cpus=kubelet.has_exclusive_cpus,
+            has_exclusive_cpus=context.kubelet.has_exclusive_cpus,
             serving=context.serving,
             injection=Injection(settings.injection),
             injection_method=self._device_plugin.injection_method,
@@ -108,12 +106,12 @@ class Agent:
         self._startup = Startup(self._steps())
         self._readiness = ReadinessReporter(self.ready, context.event_reporter)
 
-    def _made_reconcile_loop(self, kubelet: PodResources) -> ReconcileLoop:
+    def _made_reconcile_loop(self) -> ReconcileLoop:
         context, claim_manager = self._context, self._context.preparer.claim_manager
         return ReconcileLoop(
             cards=context.cards,
             card_configs=context.card_configs,
-            kubelet=kubelet,
+            kubelet=context.kubelet,
             deleted_claims=self._dra.deleted_claims,
             unprepare=claim_manager.unprepare,
             reconciler=NodeReconciler(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from prometheus_client import CollectorRegistry
 
@@ -28,6 +29,8 @@ from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.hardware.vendor_files import VendorMounts
 from dra_driver.kube.api import Api
 from dra_driver.kube.events import EventRecorder
+from dra_driver.kubelet_api.device_plugin.folders import Folders
+from dra_driver.kubelet_api.pod_resources import PodResources
 from dra_driver.model.card import Card
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import DRIVER
@@ -42,6 +45,8 @@ from dra_driver.node.locks import Locks
 from dra_driver.node.modes.driver import all_modes
 from dra_driver.node.preparer import Preparer
 from dra_driver.util.hooks import ChangeHook
+
+_KUBELET_PATIENCE: Final = 10.0  # seconds for the kubelet's list of containers
 
 
 class AgentContext:
@@ -85,6 +90,9 @@ class AgentContext:
             locks=self.locks,
             node_name=settings.node_name,
             on_prepared=self.metrics.on_prepared,
+        )
+        self.kubelet = PodResources(
+            Folders.of(settings.kubelet_root).pod_resources, _KUBELET_PATIENCE
         )
         self.serving = ServingState(api, settings.node_name, settings.mode)
 

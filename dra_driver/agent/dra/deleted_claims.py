@@ -12,7 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, InitVar, dataclass, field
+from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Final
 
 from dra_driver.agent.sources import ContainersSource, LedgerSource
@@ -28,7 +28,6 @@ from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
 from dra_driver.node.claim_reader import Pause
 from dra_driver.node.ports import ObjectReader
 from dra_driver.util.background import Background, Wait
-from dra_driver.util.backoff import Backoff
 from dra_driver.util.hooks import Clock, OnChange
 
 logger = logging.getLogger(__name__)
@@ -36,7 +35,7 @@ logger = logging.getLogger(__name__)
 _INTERVAL: Final = 5.0
 """Seconds between two looks at the kubelet's list, which is a call on the node."""
 
-_LONGEST: Final = 60.0
+_ASK_AGAIN: Final = 30.0
 """Seconds until the API server is asked again about a claim that was allocated: ended init
 containers, which the kubelet does not list, may use it for long."""
 
@@ -50,21 +49,13 @@ _PATIENCE: Final = 32.0  # seconds
 _LOOK_EVERY: Final = 0.25  # seconds
 
 
-@dataclass(slots=True)
-class _NextQuestion:
-    """When the API server is asked again about a claim."""
-
-    backoff: Backoff = field(default_factory=lambda: Backoff(first=_INTERVAL, longest=_LONGEST))
-    due: float = 0.0
-
-
 @dataclass(eq=False)
 class DeletedClaimDetector(Background):
     """Looks every few seconds in its own thread, and when it is asked. Thread-safe. `on_change` is
     called when `cards` may have changed.
 
-    The API server is asked about claims alone that no container of the kubelet's list uses, ever
-    more rarely while they are allocated. So a node whose pods run asks nothing.
+    The API server is asked about claims alone that no container of the kubelet's list uses, and
+    rarely while they are allocated. So a node whose pods run asks nothing.
     """
 
     api: ObjectReader
@@ -77,7 +68,7 @@ class DeletedClaimDetector(Background):
 
     def __post_init__(self, wait: Wait | None) -> None:
         super().__init__("deleted-claims", wait=wait)
-        self._retries: dict[str, _NextQuestion] = {}  # by UID, of claims that were allocated
+        self._ask_at: dict[str, float] = {}  # by UID, of claims that were allocated
         self._mutex = threading.Lock()
         self._deleted: frozenset[str] = frozenset()
         self._gone_since: dict[ClaimRef, float] = {}
@@ -99,11 +90,14 @@ class DeletedClaimDetector(Background):
             ledger = self.ledger()
             # Without claims nobody asks the kubelet.
             unused = _unlisted(ledger, self.containers()) if ledger.claims else []
-            uids = {owner.uid for owner in unused}
-            self._retries = {uid: retry for uid, retry in self._retries.items() if uid in uids}
-            asked = [each for each in unused if each.uid in at_once or self._is_due(each.uid)]
-            found = {owner: self._current(owner) for owner in asked}
             now, since = self.clock(), self._gone_since
+            later = self._ask_at
+            self._ask_at = {each.uid: later[each.uid] for each in unused if each.uid in later}
+            found = {
+                owner: self._current(owner)
+                for owner in unused
+                if owner.uid in at_once or now >= later.get(owner.uid, now)
+            }
             self._gone_since = {
                 owner: since.get(owner, now) for owner, claim in found.items() if claim is None
             }
@@ -149,10 +143,6 @@ class DeletedClaimDetector(Background):
             and claims[ref.uid].state is not ClaimState.PREPARE_STARTED
         ]
 
-    def _is_due(self, uid: str) -> bool:
-        retry = self._retries.get(uid)
-        return retry is None or self.clock() >= retry.due
-
     def _current(self, ref: ClaimRef) -> Object | None:
         """The claim as the API server has it, None if that has it no more. Raises KubeError."""
         try:
@@ -166,8 +156,7 @@ class DeletedClaimDetector(Background):
         deallocated, and is prepared all the same."""
         if claim is None or allocation(claim) is None:
             return False
-        retry = self._retries.setdefault(owner.uid, _NextQuestion())
-        retry.due = self.clock() + retry.backoff.next()
+        self._ask_at[owner.uid] = self.clock() + _ASK_AGAIN
         return True
 
 

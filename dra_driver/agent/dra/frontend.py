@@ -16,9 +16,7 @@ from dra_driver.agent.slices.allocator_handover import AllocatorHandover, LeaseN
 from dra_driver.agent.slices.desired_devices import DesiredDevices
 from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.agent.slices.publisher import PublishLock, SlicePublisher
-from dra_driver.kubelet_api.device_plugin.folders import Folders
 from dra_driver.kubelet_api.dra.plugin import KubeletPlugin
-from dra_driver.kubelet_api.pod_resources import PodResources
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.errors import GcuError
 from dra_driver.model.names import pool_name
@@ -28,7 +26,6 @@ from dra_driver.util.debouncer import Debouncer
 # Seconds: pods start in bursts, and the kubelet's calls go before the writes that follow them.
 _AFTER_CALLS: Final = 0.25
 _LONGEST_AFTER_CALLS: Final = 10.0
-_KUBELET_PATIENCE: Final = 10.0  # seconds for the kubelet's list of containers
 _STALE_AFTER: Final = 3  # inventories that were due and did not succeed
 
 
@@ -47,9 +44,7 @@ class DraFrontend:
         self._published = published
         self.deleted_claims = DeletedClaimDetector(
             context.api,
-            PodResources(
-                Folders.of(settings.kubelet_root).pod_resources, _KUBELET_PATIENCE
-            ).containers,
+            context.kubelet.containers,
             ledger,
             on_change=context.on_change,
         )

@@ -118,7 +118,6 @@ class SlicePublisher(Woken):
         self._writer = SliceWriter(self.api, self.published)
         selector = own_slices(self.node_name, self.form)
         self._watch = Reflector(self.api, RESOURCE_SLICES, self.published, field_selector=selector)
-        self._other_form_read = False
         self._server_checked = False
         self._node: Object | None = None
         self._written: Devices | None = None
@@ -175,11 +174,10 @@ class SlicePublisher(Woken):
         is too old, and JournalError if the cards in use are unknown.
         """
         self._check_server()
-        if self.published.slices is not None and not self._other_form_read:
+        if self.published.slices is not None and self.published.unwatched is None:
             other = SliceForm.VISIBLE if self.form is SliceForm.HIDDEN else SliceForm.HIDDEN
             selector = own_slices(self.node_name, other)
             self.published.unwatched = self.api.list(RESOURCE_SLICES, field_selector=selector).items
-            self._other_form_read = True
         devices, current = self.devices(), self.published.slices
         if devices is None or current is None:
             return None
@@ -237,7 +235,7 @@ class SlicePublisher(Woken):
     def _acquire_publish_lock(self) -> bool:
         acquired = self.publish_lock is None or self.publish_lock.try_acquire()
         if not acquired:
-            self._other_form_read = False  # the other agent may write slices of that form
+            self.published.unwatched = None  # the other agent may write slices of that form
         if acquired == self._stands_by:
             logger.info(
                 "publishing from now on"

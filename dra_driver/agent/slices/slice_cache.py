@@ -26,8 +26,8 @@ class SliceCache:
         self._lock = threading.Lock()
         self._slices: dict[str, Object] | None = None
         self._deleted: set[str] = set()  # UIDs, since the last list
-        self.unwatched: tuple[Object, ...] = ()
-        """Slices that no watch delivers, as they were read before the first write: those of the
+        self.unwatched: tuple[Object, ...] | None = None
+        """Slices that no watch delivers, as they are read before the first write: those of the
         other form. They are obsolete."""
 
     @property
@@ -37,7 +37,7 @@ class SliceCache:
             known = self._slices
             if known is None:
                 return None
-            return (*self.unwatched, *(known[name] for name in sorted(known)))
+            return (*(self.unwatched or ()), *(known[name] for name in sorted(known)))
 
     @property
     def devices(self) -> Devices:
