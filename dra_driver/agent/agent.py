@@ -82,7 +82,7 @@ class Agent:
         self._labeller = node_labeller(
             api,
             settings.node_name,
-            cards=lambda: self._cards.latest,
+            cards=context.by_address,
             kubelet=lambda: socket_identity(folders.kubelet),
         )
         for follower in (self._dra, self._device_plugin, self._card_count):

@@ -16,6 +16,7 @@ from dra_driver.agent import card_metrics
 from dra_driver.agent import metric_specs as specs
 from dra_driver.agent.slices.device_layout import Devices, by_name, problem_taints
 from dra_driver.agent.sources import ContainersSource, DevicesSource, LedgerSource
+from dra_driver.kube.events import Now
 from dra_driver.kubelet_api.device_plugin.handler import ContainerEdits, DeviceHandler
 from dra_driver.model.card import Card
 from dra_driver.model.claims.claim import Object, allocated_at
@@ -27,15 +28,10 @@ from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
 logger = logging.getLogger(__name__)
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 class AgentMetrics:
     """Metrics that are counted as things happen. `NodeCollector` reads the others on request."""
 
-    def __init__(self, registry: CollectorRegistry, now: Callable[[], datetime] = _now) -> None:
-        """`now` returns the time of day, with its zone."""
+    def __init__(self, registry: CollectorRegistry, now: Now = lambda: datetime.now(UTC)) -> None:
         self._now = now
         self._durations = specs.REQUEST_SECONDS.register(registry)
         self._prepared = specs.PREPARED_SECONDS.register(registry)

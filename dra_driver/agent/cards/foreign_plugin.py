@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from dra_driver.agent.events import first_named
 from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.card import Problem
 from dra_driver.model.devices.plugin_device import PluginDevice
@@ -36,7 +37,7 @@ def foreign_plugin(
     elif pods:
         text = (
             "pods still have cards of this node from another device plugin, and no claim gets "
-            f"these cards until they end: {_shown(pods)}"
+            f"these cards until they end: {first_named(pods, _MOST_NAMED)}"
         )
     return Problem(TAINT_FOREIGN, "", text) if text else None, len(pods)
 
@@ -62,8 +63,3 @@ def _is_ours(device: str) -> bool:
     except InvalidValue:
         return False
     return True
-
-
-def _shown(pods: list[str]) -> str:
-    more = f" and {len(pods) - _MOST_NAMED} more" if len(pods) > _MOST_NAMED else ""
-    return ", ".join(pods[:_MOST_NAMED]) + more
