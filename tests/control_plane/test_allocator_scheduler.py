@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.agent.slices.allocator_handover import AllocatorHandover, LeaseName
+from dra_driver.agent.slices.allocator_handover import AllocatorHandover
 from dra_driver.agent.slices.device_layout import with_layouts_in_use
 from dra_driver.kube.resources import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.model.claims.claim import Object, allocation, results
@@ -114,7 +114,7 @@ def test_why_an_older_kube_scheduler_is_refused(scene: Scene, start_controller: 
 
 def handover(scene: Scene) -> AllocatorHandover:
     """As an agent has it whose chart says `allocator: scheduler`."""
-    lease = LeaseName(DRIVER_NAMESPACE, "gcu-dra-controller")
+    lease = (DRIVER_NAMESPACE, "gcu-dra-controller")
     return AllocatorHandover(scene.api, lease, ALLOCATOR_SCHEDULER, published=tuple)
 
 

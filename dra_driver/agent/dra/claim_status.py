@@ -92,12 +92,8 @@ class ClaimStatuses(Woken):
         self._retries: dict[ClaimRef | str, _Retry] = {}  # by claim or namespace
         self._unwritable: set[ClaimRef] = set()
 
-    def start(self) -> None:
-        self.wake()
-        super().start()
-
     def run(self) -> None:
-        pause: float | None = None
+        pause: float | None = 0.0
         while True:
             self._woken.wait(pause)
             self._woken.clear()

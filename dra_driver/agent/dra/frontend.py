@@ -12,7 +12,7 @@ from dra_driver.agent.dra.device_health import DeviceHealths
 from dra_driver.agent.lifecycle.mode_handover import claimed_cards, dra_cards
 from dra_driver.agent.lifecycle.serving_mode import ServingMode
 from dra_driver.agent.settings import AgentSettings
-from dra_driver.agent.slices.allocator_handover import AllocatorHandover, LeaseName
+from dra_driver.agent.slices.allocator_handover import AllocatorHandover
 from dra_driver.agent.slices.desired_devices import DesiredDevices
 from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.agent.slices.publisher import PublishLock, SlicePublisher
@@ -37,7 +37,7 @@ class DraFrontend:
         ledger, published = context.journal.snapshot, context.published
         handover = AllocatorHandover(
             context.api,
-            LeaseName(settings.lease_namespace, settings.lease_name),
+            (settings.lease_namespace, settings.lease_name),
             settings.allocator,
             published=lambda: published.devices,
         )

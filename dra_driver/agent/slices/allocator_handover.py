@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 from dra_driver.agent.slices.device_layout import by_name
 from dra_driver.agent.sources import DevicesSource
@@ -33,13 +33,6 @@ _TAINTED_FOR: Final = 60.0
 has decided before is written within that time."""
 
 
-class LeaseName(NamedTuple):
-    """Of the controller's leader election."""
-
-    namespace: str
-    name: str
-
-
 @dataclass(eq=False)
 class AllocatorHandover:
     """For the `wanted` allocator, which the chart names.
@@ -48,11 +41,12 @@ class AllocatorHandover:
     has acknowledged in its Lease that it grants nothing more. To the controller: cards get the
     taint first, and lose their counters a minute later; until then the controller refuses them.
 
-    The publisher asks every few seconds. Not thread-safe.
+    `lease` is the namespace and the name of the Lease by which the controller is elected. The
+    publisher asks every few seconds. Not thread-safe.
     """
 
     api: Api
-    lease: LeaseName
+    lease: tuple[str, str]
     wanted: str
     _: KW_ONLY
     published: DevicesSource

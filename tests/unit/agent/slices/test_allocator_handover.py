@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from dra_driver.agent.slices.allocator_handover import AllocatorHandover, LeaseName
+from dra_driver.agent.slices.allocator_handover import AllocatorHandover
 from dra_driver.agent.slices.device_layout import by_name, with_layouts_in_use
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import NotFound, TooManyRequests, Unavailable
@@ -21,7 +21,7 @@ from dra_driver.model.names import (
 )
 from tests.unit.agent.slices.test_device_layout import ADDRESS, HELD, devices
 
-LEASE = LeaseName("gcu", "gcu-dra-controller")
+LEASE = ("gcu", "gcu-dra-controller")
 
 
 class Rig:
