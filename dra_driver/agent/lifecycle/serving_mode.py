@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from enum import StrEnum
 from math import inf
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -43,10 +43,8 @@ class ServingDecision(msgspec.Struct, frozen=True):
     has_dra: bool
 
     def __str__(self) -> str:
-        return f"GCUs are served by {_NAMES[self.mode]}: {self.reason}"
-
-
-_NAMES: Final = {ServingMode.DRA: "DRA", ServingMode.DEVICE_PLUGIN: "the device plugin"}
+        name = "DRA" if self.mode is ServingMode.DRA else "the device plugin"
+        return f"GCUs are served by {name}: {self.reason}"
 
 
 class ServingState:

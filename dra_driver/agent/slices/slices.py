@@ -128,6 +128,10 @@ def slice_name(node: Mapping[str, Any], index: int) -> str:
     return f"{name}{suffix}"
 
 
+def name_of(published: Mapping[str, Any]) -> str:
+    return str(published["metadata"]["name"])
+
+
 def is_hidden(published: Mapping[str, Any]) -> bool:
     """Whether the slice names no node."""
     return not published["spec"].get("nodeName")
