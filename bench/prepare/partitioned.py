@@ -33,5 +33,5 @@ def _in_memory(_path: Path, *, effects: Effects, **_limits: float) -> MemoryEfsm
 
 
 if __name__ == "__main__":
-    with patch("dra_driver.agent.cards.node_hardware.Efsmi", _in_memory):
+    with patch("dra_driver.agent.context.Efsmi", _in_memory):
         run_program(main.run)

@@ -3,61 +3,40 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
+from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry
 
 from dra_driver.agent import metric_specs as specs
-from dra_driver.agent.cards.card_config import CardConfigSource
-from dra_driver.agent.cards.foreign_plugin import ForeignPluginDetector
-from dra_driver.agent.cards.node_hardware import node_hardware
 from dra_driver.agent.cards.node_labels import node_labeller
 from dra_driver.agent.context import AgentContext
 from dra_driver.agent.device_plugin.frontend import DevicePluginFrontend
 from dra_driver.agent.dra.frontend import DraFrontend
-from dra_driver.agent.events import MODE_CHOSEN, EventReporter
-from dra_driver.agent.lifecycle.bring_up import BringUp
+from dra_driver.agent.events import MODE_CHOSEN
+from dra_driver.agent.lifecycle.mode_handover import has_claims, has_container_allocations
 from dra_driver.agent.lifecycle.node_checks import NodeChecks
 from dra_driver.agent.lifecycle.readiness import ReadinessReporter
-from dra_driver.agent.lifecycle.serving_mode import (
-    ServingDecision,
-    ServingModeSelector,
-    ServingModeWatcher,
-    ServingState,
-)
-from dra_driver.agent.lifecycle.startup import Startup
-from dra_driver.agent.metrics import AgentMetrics
-from dra_driver.agent.prepared_claims import ForgottenClaims, UnknownClaimDetector
+from dra_driver.agent.lifecycle.serving_mode import ServingMode
+from dra_driver.agent.lifecycle.startup import Startup, Step
+from dra_driver.agent.metrics import NodeCollector
 from dra_driver.agent.reconcile_loop import ReconcileLoop
 from dra_driver.agent.settings import AgentSettings
-from dra_driver.agent.slices.slice_cache import SliceCache
-from dra_driver.agent.slices.slice_totals import SliceTotals
-from dra_driver.config.card_rules import load_card_rules
+from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.device_plugin.card_count import CardCount
-from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.kube.api import Api
-from dra_driver.kube.events import EventRecorder
 from dra_driver.kubelet_api.pod_resources import ContainerList, PodResources
 from dra_driver.kubelet_api.sockets import Folders, socket_identity
 from dra_driver.model.effects import Effects
-from dra_driver.model.names import DRIVER
-from dra_driver.node.cdi.directory import CdiDirectory, MetadataDirectory
+from dra_driver.model.errors import GcuError
 from dra_driver.node.cdi.spec import Injection
-from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.claims.drs_card import DrsCard
-from dra_driver.node.claims.failures import DeviceCircuitBreaker
-from dra_driver.node.claims.manager import PreparedClaimManager
-from dra_driver.node.locks import Locks
-from dra_driver.node.preparer import Preparer
 from dra_driver.node.recovery.profile_prober import ProfileProber
 from dra_driver.node.recovery.reconciler import NodeReconciler, Recovery
 from dra_driver.telemetry.program import Deadline
-from dra_driver.util.hooks import ChangeHook, OnChange
+from dra_driver.util.hooks import OnChange
 
 logger = logging.getLogger(__name__)
 
-# Seconds for the kubelet's answer about pods: a scrape waits for it, or the agent's start.
-_KUBELET_SCRAPE, _KUBELET_START = 2.0, 10.0
+_KUBELET_SCRAPE = 2.0  # seconds for the kubelet's answer about pods: a scrape waits for it
 _STOP_WITHIN = 10.0  # seconds for running calls of the kubelet, and for the threads
 
 
@@ -75,83 +54,20 @@ class Agent:
     ) -> None:
         """`registry` takes the metrics. `on_restart` is called when the agent must be restarted,
         because the node is to be served in another mode."""
-        state = settings.state_directory
+        self._settings = settings
         self._on_restart = on_restart
         self.registry = registry or CollectorRegistry()
-
-        # What other parts report to.
-        metrics = AgentMetrics(self.registry)
-        on_change, on_cards = ChangeHook(), ChangeHook()
-        self._recorder = EventRecorder(
-            api, controller=f"{DRIVER}/agent", instance=settings.pod_name or settings.node_name
+        self._context = context = AgentContext(
+            settings, api, effects=effects, registry=self.registry
         )
-        self._event_reporter = EventReporter(self._recorder, settings.node_name)
-
-        def on_damaged(damaged: Path) -> None:
-            metrics.journal_quarantined()
-            self._event_reporter.journal_damaged(damaged)
-
-        # The cards, and what is known of them.
-        self._cards, drs, self._mounts = node_hardware(
-            settings,
-            effects=effects,
-            metrics=metrics,
-            event_reporter=self._event_reporter,
-            on_change=on_cards,
-        )
-        self._card_configs = CardConfigSource(
-            api, settings.node_name, load_card_rules(settings.card_rules), on_change=on_change
-        )
-        tables = ProfileTables(state, effects=effects)
-        published = SliceCache()
-
-        # Prepared claims: the journal, the CDI files, the locks.
-        self._journal = Journal(state, effects=effects, on_damaged=on_damaged)
-        cdi = CdiDirectory(settings.cdi_dir, effects=effects)
-        locks = Locks(state / "locks")
-        failures = DeviceCircuitBreaker(on_tripped=self._event_reporter.device_failing)
-        claim_manager = PreparedClaimManager(
-            hardware=self._cards,
-            journal=self._journal,
-            cdi=cdi,
-            metadata=MetadataDirectory(
-                settings.kubelet_root / "plugins" / DRIVER / "dra-device-metadata", effects=effects
-            ),
-            locks=locks,
-            injection=Injection(settings.injection),
-            drs=DrsCard(drs, tables, self._journal.snapshot),
-            slice_count=SliceTotals(self._journal.snapshot, published, self._card_configs),
-            failures=failures,
-            on_recreated=self._event_reporter.instance_recreated,
-        )
-        preparer = Preparer(
-            api=api,
-            claim_manager=claim_manager,
-            journal=self._journal,
-            locks=locks,
-            node_name=settings.node_name,
-            on_prepared=metrics.on_prepared,
+        self._cards = context.cards
+        self._recovery = Recovery(
+            claim_manager=context.preparer.claim_manager, journal=context.journal
         )
 
         # The front ends, which serve the kubelet.
-        selector = ServingModeSelector(api, settings.node_name, settings.mode)
-        context = AgentContext(
-            api=api,
-            cards=self._cards,
-            card_configs=self._card_configs,
-            tables=tables,
-            journal=self._journal,
-            preparer=preparer,
-            failures=failures,
-            published=published,
-            serving=ServingState(selector.fixed),
-            effects=effects,
-            on_change=on_change,
-        )
-        self._dra = DraFrontend(
-            settings, context, metrics=metrics, event_reporter=self._event_reporter
-        )
-        self._device_plugin = DevicePluginFrontend(settings, context, metrics=metrics)
+        self._dra = DraFrontend(settings, context)
+        self._device_plugin = DevicePluginFrontend(settings, context, metrics=context.metrics)
         self._card_count = CardCount(
             context.by_address,
             kubelet_root=settings.kubelet_root,
@@ -162,77 +78,63 @@ class Agent:
         self._labeller = node_labeller(
             api,
             settings.node_name,
-            cards=lambda: self._cards.latest,
+            cards=context.by_address,
             kubelet=lambda: socket_identity(folders.kubelet),
         )
-        self._labels_node = settings.node_labels
         for follower in (self._dra, self._device_plugin, self._card_count):
-            on_change.subscribe(follower.wake)
-        on_cards.subscribe(on_change)
-        on_cards.subscribe(self._dra.notify_health)
+            context.on_change.subscribe(follower.wake)
+        context.on_cards.subscribe(context.on_change)
+        context.on_cards.subscribe(self._dra.notify_health)
 
         # The threads that keep the node in order, and the start.
-        kubelet = PodResources(folders.pod_resources, _KUBELET_START)
-        foreign_plugins = ForeignPluginDetector(kubelet.offered, kubelet.containers)
-        specs.FOREIGN_PODS.register(self.registry).set_function(lambda: foreign_plugins.pod_count)
-        self._watcher = ServingModeWatcher(selector.choose, self._restart)
-        self._reconcile_loop = ReconcileLoop(
-            cards=self._cards,
-            card_configs=self._card_configs,
-            foreign_plugins=foreign_plugins,
-            containers=kubelet.containers,
-            unknown_claims=UnknownClaimDetector(self._journal.snapshot),
-            forgotten_claims=ForgottenClaims(
-                api, ledger=self._journal.snapshot, unprepare=claim_manager.unprepare
-            ),
+        self._scraped = ContainerList(PodResources(folders.pod_resources, _KUBELET_SCRAPE))
+        self._reconcile_loop = loop = self._made_reconcile_loop()
+        specs.FOREIGN_PODS.register(self.registry).set_function(lambda: loop.foreign_pods)
+        self._node_checks = NodeChecks(
+            api,
+            settings.node_name,
+            has_exclusive_cpus=context.kubelet.has_exclusive_cpus,
+            serving=context.serving,
+            injection=Injection(settings.injection),
+            injection_method=self._device_plugin.injection_method,
+            event_reporter=context.event_reporter,
+        )
+        self._startup = Startup(self._steps())
+        self._readiness = ReadinessReporter(self.ready, context.event_reporter)
+
+    def _made_reconcile_loop(self) -> ReconcileLoop:
+        context, claim_manager = self._context, self._context.preparer.claim_manager
+        return ReconcileLoop(
+            cards=context.cards,
+            card_configs=context.card_configs,
+            kubelet=context.kubelet,
+            deleted_claims=self._dra.deleted_claims,
+            unprepare=claim_manager.unprepare,
             reconciler=NodeReconciler(
                 claim_manager=claim_manager,
-                journal=self._journal,
-                locks=locks,
-                drs=drs,
+                journal=context.journal,
+                locks=context.locks,
+                drs=context.drs,
             ),
             profile_prober=ProfileProber(
-                drs=drs,
-                tables=tables,
-                journal=self._journal,
-                locks=locks,
+                drs=context.drs,
+                tables=context.tables,
+                journal=context.journal,
+                locks=context.locks,
             ),
-            event_reporter=self._event_reporter,
-            journal=self._journal,
-            on_change=on_change,
-            interval=settings.reconcile_interval,
+            event_reporter=context.event_reporter,
+            journal=context.journal,
+            on_change=context.on_change,
+            on_run=self._check_mode,
+            interval=self._settings.reconcile_interval,
         )
-        self._bring_up = BringUp(
-            context,
-            recovery=Recovery(claim_manager=claim_manager, journal=self._journal),
-            dra=self._dra,
-            device_plugin=self._device_plugin,
-            card_count=self._card_count if settings.count_cards else None,
-            selector=selector,
-            watcher=self._watcher,
-            reconcile_loop=self._reconcile_loop,
-            registry=self.registry,
-            containers=ContainerList(PodResources(folders.pod_resources, _KUBELET_SCRAPE)),
-            node_checks=NodeChecks(
-                api,
-                settings.node_name,
-                has_exclusive_cpus=kubelet.has_exclusive_cpus,
-                serving=context.serving,
-                injection=Injection(settings.injection),
-                injection_method=self._device_plugin.injection_method,
-                event_reporter=self._event_reporter,
-            ),
-            event_reporter=self._event_reporter,
-        )
-        self._startup = Startup(self._bring_up.steps)
-        self._readiness = ReadinessReporter(self.ready, self._event_reporter)
 
     def start(self) -> None:
         """Run the steps of the start until they succeed, in the background."""
-        self._recorder.start()
+        self._context.recorder.start()
         self._startup.start()
         self._readiness.start()
-        if self._labels_node:
+        if self._settings.node_labels:
             self._labeller.start()
 
     def stop(self, within: float = _STOP_WITHIN) -> None:
@@ -241,7 +143,6 @@ class Agent:
         deadline = Deadline(within)
         self._readiness.stop(deadline.left())
         self._startup.stop(deadline.left())
-        self._watcher.stop(deadline.left())
         self._labeller.stop(deadline.left())
         self._dra.withdraw(deadline.left())
         self._device_plugin.withdraw(deadline.left())
@@ -250,16 +151,16 @@ class Agent:
         self._cards.stop(deadline.left())
         self._dra.stop(deadline.left())
         self._device_plugin.stop(deadline.left())
-        self._journal.close()
-        self._recorder.stop(deadline.left())
+        self._context.journal.close()
+        self._context.recorder.stop(deadline.left())
 
     def ready(self) -> str | None:
         """Why the node does not serve GCUs right now; None if it serves them."""
         return (
             self._startup.problem
-            or self._mounts.problem
+            or self._context.mounts.problem
             or self._cards.problem
-            or self._card_configs.problem
+            or self._context.card_configs.problem
             or self._dra.problem
             or self._device_plugin.problem
         )
@@ -270,14 +171,13 @@ class Agent:
         threads = {
             "the start": self._startup.is_alive(),
             "the readiness reporter": self._readiness.is_alive(),
-            "the writer of events": self._recorder.is_alive(),
-            "the writer of labels": self._labeller.is_alive() or not self._labels_node,
+            "the writer of events": self._context.recorder.is_alive(),
+            "the writer of labels": self._labeller.is_alive() or not self._settings.node_labels,
         }
         if self._startup.done.is_set():
             threads |= {
                 "the card cache": self._cards.is_alive(),
                 "the reconcile loop": self._reconcile_loop.is_alive(),
-                "the serving mode watcher": self._watcher.is_alive(),
                 "the thread of the card count": self._card_count.is_alive(),
                 **self._dra.threads(),
                 **self._device_plugin.threads(),
@@ -285,9 +185,84 @@ class Agent:
         for name, alive in threads.items():
             if not alive:
                 return f"{name} ended unexpectedly; see the log"
-        return self._dra.fault() or self._mounts.problem
+        return self._dra.fault() or self._context.mounts.problem
 
-    def _restart(self, decision: ServingDecision) -> None:
+    def _steps(self) -> Sequence[Step]:
+        """The start, in this order. Recovery needs the first inventory. No call is answered, and no
+        metric is read from the journal, before recovery has made journal, CDI files and cards
+        agree. Nothing is published before claims can be prepared. A failed inventory stops nothing:
+        pods can end without it."""
+        return (
+            self._cards.start,
+            self._recover,
+            self._export_ledger,
+            self._serve,
+            self._reconcile_loop.run_once,
+            self._reconcile_loop.start,
+            self._choose_mode,
+            self._serve,
+            self._reconcile_loop.detect_foreign_plugins,
+            self._publish,
+            self._node_checks.run,
+        )
+
+    def _recover(self) -> None:
+        """Open the journal, and make it agree with the CDI files; raises JournalError, CdiError."""
+        journal, event_reporter = self._context.journal, self._context.event_reporter
+        journal.open()
+        report = self._recovery.run()
+        if journal.was_missing and report.adopted:
+            event_reporter.journal_rebuilt(report.adopted)
+        event_reporter.recovery_failed(report.failed)
+
+    def _export_ledger(self) -> None:
+        """Add the metrics of the ledger, which could not be read before."""
+        collector = NodeCollector(
+            cards=lambda: self._cards.latest,
+            devices=self._devices,
+            ledger=self._context.journal.snapshot,
+            containers=self._scraped.read,
+        )
+        self.registry.register(collector)
+
+    def _serve(self) -> None:
+        """Answer the kubelet in the serving mode, and for all devices that are in use. Raises
+        SocketError. The mode may be unknown without the API server; pods can end all the same."""
+        ledger, serving = self._context.journal.snapshot(), self._context.serving
+        if has_claims(ledger) or (serving.decision is not None and serving.decision.has_dra):
+            self._dra.serve()
+        if has_container_allocations(ledger) or serving.is_mode(ServingMode.DEVICE_PLUGIN):
+            self._device_plugin.serve()
+        if self._settings.count_cards:
+            self._card_count.serve()
+
+    def _choose_mode(self) -> None:
+        try:
+            decision = self._context.serving.choose()
+        except GcuError:
+            self._device_plugin.announce()
+            raise
+        logger.info("%s", decision)
+        self._context.event_reporter.normal(MODE_CHOSEN, str(decision))
+
+    def _check_mode(self) -> None:
+        """Have the agent restarted once an upgrade of the cluster has changed its mode."""
+        decision = self._context.serving.changed()
+        if decision is None:
+            return
         logger.warning("the agent restarts: %s", decision)
-        self._event_reporter.normal(MODE_CHOSEN, f"{decision}; the agent restarts")
+        self._context.event_reporter.normal(MODE_CHOSEN, f"{decision}; the agent restarts")
         self._on_restart()
+
+    def _publish(self) -> None:
+        serving = self._context.serving
+        if serving.decision is not None and serving.decision.has_dra:
+            self._dra.publish()
+        if serving.is_mode(ServingMode.DEVICE_PLUGIN):
+            self._device_plugin.annotate()
+        self._context.on_change()  # the devices depend on the serving mode
+
+    def _devices(self) -> Devices:
+        if self._context.serving.is_mode(ServingMode.DEVICE_PLUGIN):
+            return self._device_plugin.devices
+        return self._dra.devices

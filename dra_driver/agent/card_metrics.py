@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Final
 
 from prometheus_client.core import GaugeMetricFamily
 
 from dra_driver.agent import metric_specs as specs
-from dra_driver.agent.slices.device_layout import Devices, by_name
+from dra_driver.agent.slices.device_layout import Devices, by_name, problem_taints
 from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.card import Card
 from dra_driver.model.claims.amounts import CAPACITY_OF_MODE
@@ -18,7 +18,7 @@ from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.claims.owner import ContainerAllocation, Owner
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import ATTR_PROFILES, DRIVER, TAINTS_OF_CLAIMS
+from dra_driver.model.names import ATTR_PROFILES, DRIVER
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import profile_size
 from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
@@ -52,8 +52,7 @@ def about_problems(devices: Devices) -> GaugeMetricFamily:
         {
             (str(card), taint["key"].removeprefix(f"{DRIVER}/"), taint.get("value", "")): 1
             for card, _, device in by_name(devices)
-            for taint in device.get("taints") or ()
-            if taint["key"] not in TAINTS_OF_CLAIMS
+            for taint in problem_taints(device)
         }
     )
 
@@ -74,42 +73,44 @@ def about_sizes(sizes: Sizes) -> GaugeMetricFamily:
     )
 
 
-def about_allocations(
-    ledger: Ledger, cards: Mapping[PciAddress, Card], sizes: Sizes
-) -> GaugeMetricFamily:
-    """A card that is not known any more is named by its address alone."""
-    found: dict[tuple[str, ...], float] = {}
+Granted = Sequence[tuple[Owner, PreparedDevice, tuple[str, ...]]]
+"""Devices that owners have, each with the labels of its card, mode and profile."""
+
+
+def granted(ledger: Ledger, cards: Iterable[Card]) -> Granted:
+    """What prepared claims have, but for administrators. A card that is not among the `cards` any
+    more is named by its address alone."""
+    known = {each.address: _labels(each) for each in cards}
+    found = []
     for held in ledger.claims.values():
-        owner = held.owner
+        for device in held.devices if held.state is ClaimState.PREPARE_COMPLETED else ():
+            if not device.admin_access:
+                card = known.get(device.card, (str(device.card), "", "", ""))
+                profile = device.instance.profile if device.instance else ""
+                found.append((held.owner, device, (*card, device.mode.value, profile)))
+    return found
+
+
+def about_allocations(granted: Granted, sizes: Sizes) -> GaugeMetricFamily:
+    found: defaultdict[tuple[str, ...], float] = defaultdict(float)
+    for owner, device, labels in granted:
         if isinstance(owner, ClaimRef):
             whose = owner.namespace, owner.name, ""
         else:
             whose = "", "", str(owner)
-        for device in held.devices if held.state is ClaimState.PREPARE_COMPLETED else ():
-            if device.admin_access:
-                continue
-            labels = _labels_at(device.card, cards)
-            key = (*labels, device.mode.value, _profile(device), *whose)
-            amount = device.amount or sizes.get((device.card, device.mode), _WHOLE)
-            found[key] = found.get(key, 0) + amount
+        found[*labels, *whose] += device.amount or sizes.get((device.card, device.mode), _WHOLE)
     return specs.CARD_ALLOCATED.samples(found)
 
 
 def about_containers(
-    ledger: Ledger, cards: Mapping[PciAddress, Card], containers: Iterable[ContainerResources]
+    granted: Granted, containers: Iterable[ContainerResources]
 ) -> GaugeMetricFamily:
     """`containers` are those of the node. A claim without a known container has one sample, with
     empty names of pod and container."""
     users = _Users(containers)
-    found: dict[tuple[str, ...], float] = {}
-    for held in ledger.claims.values():
-        for device in held.devices if held.state is ClaimState.PREPARE_COMPLETED else ():
-            if device.admin_access:
-                continue
-            what = (*_labels_at(device.card, cards), device.mode.value, _profile(device))
-            for user in users.of(held.owner):
-                found[*what, *user] = 1
-    return specs.CARD_CONTAINER.samples(found)
+    return specs.CARD_CONTAINER.samples(
+        {(*labels, *user): 1 for owner, _, labels in granted for user in users.of(owner)}
+    )
 
 
 class _Users:
@@ -134,11 +135,7 @@ class _Users:
 def about_largest_request(devices: Devices, ledger: Ledger, sizes: Sizes) -> GaugeMetricFamily:
     """Of those cards that have no problem: what is left on one that is free, or in that mode.
     `sizes` are of these devices."""
-    ill = {
-        card
-        for card, _, device in by_name(devices)
-        if any(taint["key"] not in TAINTS_OF_CLAIMS for taint in device.get("taints") or ())
-    }
+    ill = {card for card, _, device in by_name(devices) if problem_taints(device)}
     largest: dict[tuple[str, ...], float] = {(mode.value,): 0 for _, mode in sizes}
     for card, mode, published in by_name(devices):
         size, holders = sizes[card, mode], ledger.holders_of(card)
@@ -157,15 +154,6 @@ def _request_within(device: Object, left: int) -> int:
     except InvalidValue:  # it has none
         return left
     return max((size for size in sizes if size <= left), default=0)
-
-
-def _labels_at(address: PciAddress, cards: Mapping[PciAddress, Card]) -> tuple[str, str, str, str]:
-    card = cards.get(address)
-    return _labels(card) if card else (str(address), "", "", "")
-
-
-def _profile(device: PreparedDevice) -> str:
-    return device.instance.profile if device.instance else ""
 
 
 def _labels(card: Card) -> tuple[str, str, str, str]:

@@ -103,10 +103,9 @@ class EventReporter:
     def claims_unknown(self, names: Sequence[str]) -> None:
         """Claims (``namespace/name``) that containers of the node use, and that the journal has
         not. `kubectl gcu doctor` reads their names."""
-        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
         note = (
             "containers use claims whose records the agent lost: "
-            f"{', '.join(names[:_MOST_NAMED])}{more}; a container that restarts does not start, so "
+            f"{first_named(names, _MOST_NAMED)}; a container that restarts does not start, so "
             "delete its pod"
         )
         self.warning(CLAIMS_UNKNOWN, note)
@@ -123,6 +122,11 @@ class EventReporter:
 
     def _record(self, regarding: Object, kind: EventType, reason: str, note: str) -> None:
         self._recorder.record(regarding, kind=kind, reason=reason, note=note, action=_ACTION)
+
+
+def first_named(names: Sequence[str], most: int) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def _claim(ref: ClaimRef) -> Object:

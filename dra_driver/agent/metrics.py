@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter as Tally
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -14,28 +14,24 @@ from prometheus_client.registry import Collector
 
 from dra_driver.agent import card_metrics
 from dra_driver.agent import metric_specs as specs
-from dra_driver.agent.slices.device_layout import Devices, by_name
+from dra_driver.agent.slices.device_layout import Devices, by_name, problem_taints
 from dra_driver.agent.sources import ContainersSource, DevicesSource, LedgerSource
+from dra_driver.kube.events import Now
 from dra_driver.kubelet_api.device_plugin.service import ContainerEdits, DeviceHandler
 from dra_driver.model.card import Card
 from dra_driver.model.claims.claim import Object, allocated_at
 from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.errors import GcuError, JournalError
-from dra_driver.model.names import TAINT_UNHEALTHY, TAINTS_OF_CLAIMS
+from dra_driver.model.names import TAINT_UNHEALTHY
 from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
 
 logger = logging.getLogger(__name__)
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 class AgentMetrics:
     """Metrics that are counted as things happen. `NodeCollector` reads the others on request."""
 
-    def __init__(self, registry: CollectorRegistry, now: Callable[[], datetime] = _now) -> None:
-        """`now` returns the time of day, with its zone."""
+    def __init__(self, registry: CollectorRegistry, now: Now = lambda: datetime.now(UTC)) -> None:
         self._now = now
         self._durations = specs.REQUEST_SECONDS.register(registry)
         self._prepared = specs.PREPARED_SECONDS.register(registry)
@@ -111,10 +107,7 @@ class _TimedDevices:
 @dataclass(eq=False, kw_only=True)
 class NodeCollector(Collector):
     """Reads at each request for metrics which cards and devices the node has, and which are in
-    use.
-
-    If one raises JournalError, the metrics that need it are missing.
-    """
+    use. If the journal cannot be read, the metrics that need it are missing."""
 
     cards: Callable[[], Sequence[Card] | None]
     devices: DevicesSource
@@ -125,38 +118,30 @@ class NodeCollector(Collector):
         cards = self.cards() or ()
         yield card_metrics.about_cards(cards)
         yield from card_metrics.about_readings(cards)
-        sizes: card_metrics.Sizes = {}
-        devices: Devices | None = None
         try:
             devices = self.devices()
-        except JournalError as error:
-            logger.warning("the metrics of devices are missing: %s", error)
-        else:
             sizes = card_metrics.sizes_of(devices)
             yield _offered(devices)
             yield _tainted(devices)
             yield card_metrics.about_problems(devices)
             yield card_metrics.about_sizes(sizes)
-        try:
             ledger = self.ledger()
         except JournalError as error:
-            logger.warning("the metrics of claims are missing: %s", error)
-        else:
-            yield _claims(ledger)
-            yield _prepared(ledger)
-            known = {each.address: each for each in cards}
-            yield card_metrics.about_allocations(ledger, known, sizes)
-            containers = self.containers() if ledger.claims else ()
-            yield card_metrics.about_containers(ledger, known, containers)
-            if devices is not None:
-                yield card_metrics.about_largest_request(devices, ledger, sizes)
+            logger.warning("metrics are missing that the journal is needed for: %s", error)
+            return
+        yield _claims(ledger)
+        yield _prepared(ledger)
+        granted = card_metrics.granted(ledger, cards)
+        yield card_metrics.about_allocations(granted, sizes)
+        yield card_metrics.about_containers(granted, self.containers() if ledger.claims else ())
+        yield card_metrics.about_largest_request(devices, ledger, sizes)
 
 
 def _offered(devices: Devices) -> GaugeMetricFamily:
     health = {True: "unhealthy", False: "healthy"}
     return specs.DEVICES.samples(
         Tally(
-            (mode.value, health[any(taint["key"] == TAINT_UNHEALTHY for taint in _taints(device))])
+            (mode.value, health[any(t["key"] == TAINT_UNHEALTHY for t in problem_taints(device))])
             for _, mode, device in by_name(devices)
         )
     )
@@ -167,8 +152,7 @@ def _tainted(devices: Devices) -> GaugeMetricFamily:
         Tally(
             (taint["key"], taint.get("value", ""), taint["effect"])
             for device in devices
-            for taint in _taints(device)
-            if taint["key"] not in TAINTS_OF_CLAIMS
+            for taint in problem_taints(device)
         )
     )
 
@@ -191,8 +175,3 @@ def _prepared(ledger: Ledger) -> GaugeMetricFamily:
             for device in held.devices
         )
     )
-
-
-def _taints(device: Object) -> Sequence[Mapping[str, str]]:
-    found: Sequence[Mapping[str, str]] = device.get("taints") or ()
-    return found

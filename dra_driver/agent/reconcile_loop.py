@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import InitVar, dataclass
 
 from dra_driver.agent.cards.card_cache import CardCache
 from dra_driver.agent.cards.card_config import CardConfigSource
-from dra_driver.agent.cards.foreign_plugin import ForeignPluginDetector
-from dra_driver.agent.events import (
-    CARD_FOREIGN,
-    CARD_WITHOUT_DRS,
-    EventReporter,
-)
-from dra_driver.agent.prepared_claims import ForgottenClaims, UnknownClaimDetector
-from dra_driver.agent.sources import ContainersSource
+from dra_driver.agent.cards.foreign_plugin import foreign_plugin
+from dra_driver.agent.dra.deleted_claims import DeletedClaimDetector
+from dra_driver.agent.events import CARD_FOREIGN, CARD_WITHOUT_DRS, EventReporter
 from dra_driver.kube.errors import KubeError
 from dra_driver.kubelet_api.errors import KubeletError
+from dra_driver.kubelet_api.pod_resources import ContainerResources, PodResources
 from dra_driver.model.card import Card, Problem
+from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
@@ -37,19 +35,19 @@ logger = logging.getLogger(__name__)
 class ReconcileLoop(Background):
     """Runs every `interval` seconds in its own thread, and sooner while the configuration of the
     cards is unknown. `on_change` is called when published devices or a claim's status may have
-    changed."""
+    changed, `on_run` each time."""
 
     cards: CardCache
     card_configs: CardConfigSource
-    foreign_plugins: ForeignPluginDetector
-    containers: ContainersSource
-    unknown_claims: UnknownClaimDetector
-    forgotten_claims: ForgottenClaims
+    kubelet: PodResources
+    deleted_claims: DeletedClaimDetector
+    unprepare: Callable[[ClaimRef], None]
     reconciler: NodeReconciler
     profile_prober: ProfileProber
     event_reporter: EventReporter
     journal: Journal
     on_change: OnChange
+    on_run: OnChange
     interval: float
     backoff: InitVar[Backoff | None] = None
     wait: InitVar[Wait | None] = None
@@ -59,6 +57,9 @@ class ReconcileLoop(Background):
         self._backoff = backoff or Backoff(first=1.0, longest=self.interval)
         self._without_drs: dict[PciAddress, str] = {}
         self._foreign: Mapping[PciAddress, Problem] = {}
+        self._foreign_plugin: Problem | None = None
+        self.foreign_pods = 0  # that have devices of another device plugin
+        self._unknown: AbstractSet[str] = frozenset()
 
     def run(self) -> None:
         while not self._wait(self._pause()):
@@ -70,8 +71,9 @@ class ReconcileLoop(Background):
     def run_once(self) -> None:
         """Reconcile once. Raises JournalError."""
         with new_call("reconcile"):
+            self.on_run()
             self._refresh()
-            self.detect_foreign_plugins()
+            containers = self.detect_foreign_plugins()
             cards = self.cards.latest or ()
             losses, adopt = self.journal.losses, not self.journal.is_complete
             findings = self.reconciler.run(cards, adopt=adopt)
@@ -79,7 +81,8 @@ class ReconcileLoop(Background):
             if adopt and cards and not findings.unknown:
                 self.journal.mark_rebuilt(losses)
             self._apply(findings, cards)
-            self._compare_claims()
+            self._report_unknown_claims(containers)
+            self._free_forgotten_claims()
             if self.card_configs.known:
                 self._probe_profiles(cards)
 
@@ -96,38 +99,50 @@ class ReconcileLoop(Background):
         except KubeError as error:
             logger.warning("the labels of this Node cannot be read: %s", error)
 
-    def detect_foreign_plugins(self) -> None:
-        """Check whether another program gives the cards to pods; a part of each run."""
-        before = self.foreign_plugins.problem
+    def detect_foreign_plugins(self) -> Sequence[ContainerResources]:
+        """Check whether another program gives the cards to pods; a part of each run. Returns the
+        node's containers, none if the kubelet does not answer."""
         try:
-            self.foreign_plugins.detect()
+            offered, containers = self.kubelet.offered(), self.kubelet.containers()
         except KubeletError as error:
             logger.warning(
-                "whether another device plugin gives the cards to pods is unknown: %s", error
+                "whether another device plugin gives the cards to pods, and which claims the "
+                "node's containers use, is unknown: %s",
+                error,
             )
-        problem = self.foreign_plugins.problem
-        if problem is not None and problem != before:
+            return ()
+        problem, self.foreign_pods = foreign_plugin(offered, containers)
+        if problem is not None and problem != self._foreign_plugin:
             logger.warning("%s", problem.text)
             self.event_reporter.warning(CARD_FOREIGN, problem.text)
+        self._foreign_plugin = problem
         self._mark_foreign()
+        return containers
 
-    def _compare_claims(self) -> None:
-        """What the journal has lost, and what it has alone."""
-        try:
-            containers = self.containers()
-        except KubeletError as error:
-            logger.warning("which claims the node's containers use is unknown: %s", error)
-            return
-        unknown = self.unknown_claims.detect(containers)
-        if unknown:
+    def _report_unknown_claims(self, containers: Iterable[ContainerResources]) -> None:
+        """Claims of `containers` whose records were lost, and the CDI files with them. The
+        containers were listed before: a claim is in the journal before the kubelet has it. One that
+        ends is forgotten by the kubelet a moment after the journal, so it is unknown twice."""
+        used = {f"{each.namespace}/{claim}" for each in containers for claim in each.claims}
+        owners = [held.owner for held in self.journal.snapshot().claims.values()]
+        known = {f"{each.namespace}/{each.name}" for each in owners if isinstance(each, ClaimRef)}
+        before, self._unknown = self._unknown, used - known
+        if unknown := sorted(self._unknown & before):
             self.event_reporter.claims_unknown(unknown)
-        for claim in self.forgotten_claims.release(containers):
-            self.event_reporter.claim_forgotten(claim)
-            self.on_change()
+
+    def _free_forgotten_claims(self) -> None:
+        for claim in self.deleted_claims.forgotten():
+            try:
+                self.unprepare(claim)
+            except GcuError as error:
+                logger.warning("claim %s, which is forgotten, stays prepared: %s", claim, error)
+            else:
+                self.event_reporter.claim_forgotten(claim)
+                self.on_change()
 
     def _mark_foreign(self) -> None:
         """A foreign instance on a card is a better reason than a foreign device plugin."""
-        plugin = self.foreign_plugins.problem
+        plugin = self._foreign_plugin
         cards = self.cards.latest or ()
         given = {card.address: plugin for card in cards} if plugin is not None else {}
         self.cards.foreign = {**given, **self._foreign}

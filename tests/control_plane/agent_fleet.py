@@ -154,7 +154,7 @@ def fleet(
     """`count` agents that were not started. `cluster` has the chart installed; `namespace` takes
     the claims; `root` has a short path."""
     with ExitStack() as stack:
-        stack.enter_context(patch("dra_driver.agent.cards.node_hardware.Efsmi", _in_memory))
+        stack.enter_context(patch("dra_driver.agent.context.Efsmi", _in_memory))
         described = [{"bdf": str(card), "model": "S60"} for card in CARDS]
         machine = SimulatedMachine.create(
             {"cards": described}, root / "machine", plain_device_files=True

@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import cast
 
 from dra_driver.agent.slices.publisher import SlicePublisher
-from dra_driver.agent.slices.slice_watcher import own_slices
-from dra_driver.agent.slices.slices import SliceForm
+from dra_driver.agent.slices.slices import SliceForm, own_slices
 from dra_driver.kube.api import Api
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.resources import NODES, RESOURCE_SLICES
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.device import parse_device_name
-from dra_driver.model.devices.hidden_device import hidden_name
 from dra_driver.model.effects import Effects
 from dra_driver.model.pci import PciAddress
 from tests.cluster.cluster import Cluster
@@ -75,9 +73,8 @@ class Rig:
         self._started.clear()
 
     def slices(self) -> tuple[Object, ...]:
-        """Those of its form, of which hidden ones are at most one."""
-        hidden = f"metadata.name={hidden_name(self.node, 0)}"
-        selector = own_slices(self.node) if self._form is SliceForm.VISIBLE else hidden
+        """Those of its form."""
+        selector = own_slices(self.node, self._form)
         return self.admin.list(RESOURCE_SLICES, field_selector=selector).items
 
     def shown(self) -> list[tuple[int, int]]:

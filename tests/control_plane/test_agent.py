@@ -10,7 +10,7 @@ import pytest
 
 from dra_driver.agent.agent import Agent
 from dra_driver.agent.settings import AgentSettings
-from dra_driver.agent.slices.slice_watcher import own_slices
+from dra_driver.agent.slices.slices import own_slices
 from dra_driver.kube.api import Api
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.resources import EVENTS, NODES, RESOURCE_CLAIMS, RESOURCE_SLICES

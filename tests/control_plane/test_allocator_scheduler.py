@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.agent.slices.allocator_handover import AllocatorHandover, LeaseName
+from dra_driver.agent.slices.allocator_handover import AllocatorHandover
 from dra_driver.agent.slices.device_layout import with_layouts_in_use
 from dra_driver.kube.resources import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.model.claims.claim import Object, allocation, results
@@ -114,10 +114,8 @@ def test_why_an_older_kube_scheduler_is_refused(scene: Scene, start_controller: 
 
 def handover(scene: Scene) -> AllocatorHandover:
     """As an agent has it whose chart says `allocator: scheduler`."""
-    lease = LeaseName(DRIVER_NAMESPACE, "gcu-dra-controller")
-    return AllocatorHandover(
-        scene.api, lease, ALLOCATOR_SCHEDULER, published=tuple, on_retry=lambda: None
-    )
+    lease = (DRIVER_NAMESPACE, "gcu-dra-controller")
+    return AllocatorHandover(scene.api, lease, ALLOCATOR_SCHEDULER, published=tuple)
 
 
 def test_a_write_of_the_controller_that_arrives_after_the_switch(
@@ -135,7 +133,6 @@ def test_a_write_of_the_controller_that_arrives_after_the_switch(
     assert agent.allocator() == ALLOCATOR_CONTROLLER
     start_controller(*SHORT_LEASE, SCHEDULER, name="replica-new")
     wait_until(lambda: agent.allocator() == ALLOCATOR_SCHEDULER, PATIENCE, "acknowledged")
-    agent.stop()
     scene.machines.withdraw(node)
     scene.machines.publish(node, in_all_modes(0, allocator=ALLOCATOR_SCHEDULER))
     scene.hands.start("second")
@@ -165,7 +162,6 @@ def test_the_controller_refuses_cards_that_kube_scheduler_allocates(
     scene.eyes.bound("user")
     agent = handover(scene)
     assert agent.allocator() == ALLOCATOR_CONTROLLER
-    agent.stop()
 
 
 OTHERS_DRIVER = "nic.example.com"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.agent.slices.slice_watcher import own_slices
+from dra_driver.agent.slices.slices import own_slices
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.model.claims.claim import ClaimRef

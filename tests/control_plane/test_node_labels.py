@@ -28,7 +28,7 @@ from tests.unit.node.world import CARDS, card
 pytestmark = pytest.mark.control_plane
 
 OWN, OTHER = "labels-own", "labels-other"
-FOUND: Final = (card(CARDS[0], 0), card(CARDS[1], 1))
+FOUND: Final = {address: card(address, minor) for minor, address in enumerate(CARDS[:2])}
 THEIRS: Final = {"rack": "two"}
 
 
@@ -68,7 +68,7 @@ def metadata(api: Client) -> Object:
 
 def test_an_agent_labels_its_node(api: Client, agent: Client) -> None:
     label(agent)
-    assert metadata(api)["labels"].items() >= card_labels(FOUND).items()
+    assert metadata(api)["labels"].items() >= card_labels(FOUND.values()).items()
     assert metadata(api)["labels"]["rack"] == "one"
 
 
@@ -104,4 +104,4 @@ def test_an_uninstall_takes_back_what_agents_wrote(api: Client, agent: Client) -
     assert not [each for each in after["annotations"] if "enflame" in each]
     assert after["labels"]["rack"] == "one"
     label(agent)
-    assert metadata(api)["labels"].items() >= card_labels(FOUND).items()
+    assert metadata(api)["labels"].items() >= card_labels(FOUND.values()).items()

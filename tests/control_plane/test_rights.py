@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from dra_driver.agent.slices.publisher import SlicePublisher
-from dra_driver.agent.slices.slice_watcher import own_slices
+from dra_driver.agent.slices.slices import own_slices
 from dra_driver.asks.templates import template_for
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import Forbidden, KubeError

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from dra_driver.agent.slices.slice_watcher import own_slices
+from dra_driver.agent.slices.slices import own_slices
 from dra_driver.kube.client import Client
 from dra_driver.kube.resources import RESOURCE_SLICES
 from dra_driver.kubelet_api.sockets import Sockets

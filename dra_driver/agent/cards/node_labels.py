@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 
+from dra_driver.agent.sources import CardSource
 from dra_driver.kube.api import Api
 from dra_driver.kube.node_metadata import KubeletIdentity, NodeMetadata, NodeMetadataWriter
 from dra_driver.model.card import Card
@@ -15,9 +16,6 @@ from dra_driver.model.names import (
     LABEL_DRIVER_VERSION,
     VALID_LABEL,
 )
-
-CardsSource = Callable[[], Collection[Card] | None]
-"""The node's cards; None until they were read."""
 
 
 def card_labels(cards: Collection[Card]) -> Mapping[str, str]:
@@ -39,14 +37,14 @@ def _is_valid_key(key: str) -> bool:
 
 
 def node_labeller(
-    api: Api, node_name: str, *, cards: CardsSource, kubelet: KubeletIdentity
+    api: Api, node_name: str, *, cards: CardSource, kubelet: KubeletIdentity
 ) -> NodeMetadataWriter:
     """With DRA and without. Its field manager is not that of the annotations, so that each keeps
     what the other one wrote."""
 
     def wanted() -> NodeMetadata | None:
         found = cards()
-        return None if found is None else {"labels": card_labels(found)}
+        return None if found is None else {"labels": card_labels(found.values())}
 
     return NodeMetadataWriter(
         "node-labels",

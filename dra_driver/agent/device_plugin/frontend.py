@@ -11,7 +11,6 @@ from dra_driver.agent.lifecycle.mode_handover import plugin_cards
 from dra_driver.agent.lifecycle.serving_mode import ServingMode, kubelet_version
 from dra_driver.agent.metrics import AgentMetrics
 from dra_driver.agent.settings import AgentSettings
-from dra_driver.agent.slices.added_taints import FailingTaints
 from dra_driver.agent.slices.desired_devices import DesiredDevices
 from dra_driver.agent.slices.device_layout import Devices, with_layouts_in_use
 from dra_driver.config.card_rules import CardConfig
@@ -210,14 +209,13 @@ def unpublished_devices(context: AgentContext) -> Devices:
     """
     ledger = context.journal.snapshot()
     desired = DesiredDevices(
-        context.cards,
-        context.card_configs,
-        context.tables,
+        context,
         published=tuple,
         select=lambda cards: plugin_cards(cards, ledger),
         evict=(),
+        evicting=False,
     )
-    wanted = FailingTaints(desired, context.failures, ledger=lambda: ledger, evicting=False)()
+    wanted = desired()
     if wanted is None:
         return ()
     claims = ledger.claims.values()

@@ -1,4 +1,5 @@
-"""Finds cards that prepared claims still hold, although the API server has given them up.
+"""Prepared claims that the API server has given up: their cards, who waits for these, and claims
+that the kubelet has forgotten as well.
 
 That is so after a claim or its pods were deleted by force: Kubernetes counts the devices as free at
 once, and the kubelet unprepares the claim when its containers have ended.
@@ -9,18 +10,24 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Collection
-from dataclasses import KW_ONLY, InitVar, dataclass, field
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Final
 
-from dra_driver.agent.prepared_claims import current, unlisted
 from dra_driver.agent.sources import ContainersSource, LedgerSource
-from dra_driver.model.claims.claim import ClaimRef, allocation
-from dra_driver.model.errors import GcuError
+from dra_driver.kube.errors import NotFound
+from dra_driver.kube.resources import RESOURCE_CLAIMS
+from dra_driver.kubelet_api.dra.service import ClaimHandler
+from dra_driver.kubelet_api.pod_resources import ContainerResources
+from dra_driver.model.claims.claim import ClaimRef, Object, allocation
+from dra_driver.model.claims.claim_device import Prepared
+from dra_driver.model.errors import DeviceHeld, GcuError
 from dra_driver.model.pci import PciAddress
+from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
+from dra_driver.node.claim_reader import Pause
 from dra_driver.node.ports import ObjectReader
 from dra_driver.util.background import Background, Wait
-from dra_driver.util.backoff import Backoff
 from dra_driver.util.hooks import Clock, OnChange
 
 logger = logging.getLogger(__name__)
@@ -28,17 +35,18 @@ logger = logging.getLogger(__name__)
 _INTERVAL: Final = 5.0
 """Seconds between two looks at the kubelet's list, which is a call on the node."""
 
-_LONGEST: Final = 60.0
+_ASK_AGAIN: Final = 30.0
 """Seconds until the API server is asked again about a claim that was allocated: ended init
 containers, which the kubelet does not list, may use it for long."""
 
+FORGOTTEN_AFTER: Final = 300.0
+"""Seconds. A kubelet that has just started does not list the pods that run before it has read them
+from the API server."""
 
-@dataclass(slots=True)
-class _NextQuestion:
-    """When the API server is asked again about a claim."""
-
-    backoff: Backoff = field(default_factory=lambda: Backoff(first=_INTERVAL, longest=_LONGEST))
-    due: float = 0.0
+# The kubelet gives a call up after 45 s, and repeats it 60 to 90 s later. Containers that ignore
+# SIGTERM end after 30 s by default; the rest is for the prepare.
+_PATIENCE: Final = 32.0  # seconds
+_LOOK_EVERY: Final = 0.25  # seconds
 
 
 @dataclass(eq=False)
@@ -46,8 +54,8 @@ class DeletedClaimDetector(Background):
     """Looks every few seconds in its own thread, and when it is asked. Thread-safe. `on_change` is
     called when `cards` may have changed.
 
-    The API server is asked about claims alone that no container of the kubelet's list uses, ever
-    more rarely while they are allocated. So a node whose pods run asks nothing.
+    The API server is asked about claims alone that no container of the kubelet's list uses, and
+    rarely while they are allocated. So a node whose pods run asks nothing.
     """
 
     api: ObjectReader
@@ -60,9 +68,10 @@ class DeletedClaimDetector(Background):
 
     def __post_init__(self, wait: Wait | None) -> None:
         super().__init__("deleted-claims", wait=wait)
-        self._retries: dict[str, _NextQuestion] = {}  # by UID, of claims that were allocated
+        self._ask_at: dict[str, float] = {}  # by UID, of claims that were allocated
         self._mutex = threading.Lock()
         self._deleted: frozenset[str] = frozenset()
+        self._gone_since: dict[ClaimRef, float] = {}
 
     def run(self) -> None:
         problem = ""  # it may stay for long
@@ -78,14 +87,22 @@ class DeletedClaimDetector(Background):
         """Look once; ask about the UIDs of `at_once` however late they were asked about. Raises
         KubeletError, KubeError and JournalError; then the last result stays."""
         with self._mutex:
-            unused = self._unused()
-            uids = {owner.uid for owner in unused}
-            self._retries = {uid: retry for uid, retry in self._retries.items() if uid in uids}
-            deleted = frozenset(
-                owner.uid
+            ledger = self.ledger()
+            # Without claims nobody asks the kubelet.
+            unused = _unlisted(ledger, self.containers()) if ledger.claims else []
+            now, since = self.clock(), self._gone_since
+            later = self._ask_at
+            self._ask_at = {each.uid: later[each.uid] for each in unused if each.uid in later}
+            found = {
+                owner: self._current(owner)
                 for owner in unused
-                if (owner.uid in at_once or self._is_due(owner.uid))
-                and not self._is_allocated(owner)
+                if owner.uid in at_once or now >= later.get(owner.uid, now)
+            }
+            self._gone_since = {
+                owner: since.get(owner, now) for owner, claim in found.items() if claim is None
+            }
+            deleted = frozenset(
+                owner.uid for owner, claim in found.items() if not self._is_allocated(owner, claim)
             )
             before, self._deleted = self._deleted, deleted
         for owner in unused:
@@ -110,21 +127,86 @@ class DeletedClaimDetector(Background):
         held = (claims[uid].cards for uid in self._deleted if uid in claims)
         return frozenset[PciAddress]().union(*held)
 
-    def _unused(self) -> list[ClaimRef]:
-        """The prepared claims that no container of the kubelet's list is sure to use."""
-        ledger = self.ledger()
-        return unlisted(ledger, self.containers()) if ledger.claims else []
+    def forgotten(self) -> list[ClaimRef]:
+        """The claims that the API server has no more, and that the kubelet lists for no container,
+        all for five minutes. As after ``kubeadm reset``: nobody would ever unprepare them. None
+        where that is unknown. Raises JournalError."""
+        claims = self.ledger().claims
+        if not self.deleted_among(claims.keys()):
+            return []
+        now = self.clock()
+        return [
+            ref
+            for ref, since in self._gone_since.items()
+            if now - since >= FORGOTTEN_AFTER
+            and ref.uid in claims
+            and claims[ref.uid].state is not ClaimState.PREPARE_STARTED
+        ]
 
-    def _is_due(self, uid: str) -> bool:
-        retry = self._retries.get(uid)
-        return retry is None or self.clock() >= retry.due
+    def _current(self, ref: ClaimRef) -> Object | None:
+        """The claim as the API server has it, None if that has it no more. Raises KubeError."""
+        try:
+            claim = self.api.get(RESOURCE_CLAIMS, ref.name, namespace=ref.namespace)
+        except NotFound:
+            return None
+        return claim if claim["metadata"]["uid"] == ref.uid else None
 
-    def _is_allocated(self, owner: ClaimRef) -> bool:
+    def _is_allocated(self, owner: ClaimRef, claim: Object | None) -> bool:
         """Whether the claim is there and has devices. A claim without pods may have been
         deallocated, and is prepared all the same."""
-        claim = current(self.api, owner)
         if claim is None or allocation(claim) is None:
             return False
-        retry = self._retries.setdefault(owner.uid, _NextQuestion())
-        retry.due = self.clock() + retry.backoff.next()
+        self._ask_at[owner.uid] = self.clock() + _ASK_AGAIN
         return True
+
+
+def _unlisted(ledger: Ledger, containers: Iterable[ContainerResources]) -> list[ClaimRef]:
+    """The claims of the journal that no container of the kubelet's list is sure to use. The kubelet
+    lists names: of two prepared claims of one name it has one, and only the API server can tell
+    which."""
+    refs = [held.owner for held in ledger.claims.values() if isinstance(held.owner, ClaimRef)]
+    listed = {(each.namespace, claim) for each in containers for claim in each.claims}
+    names = Counter((ref.namespace, ref.name) for ref in refs)
+    return [
+        ref
+        for ref in refs
+        if (ref.namespace, ref.name) not in listed or names[ref.namespace, ref.name] > 1
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class PatientHandler:
+    """`handler`, whose prepare is repeated once if deleted claims are in its way and they are
+    unprepared in time. Otherwise the kubelet would repeat it a minute later. `deleted_among`
+    returns those of the UIDs whose claims Kubernetes has given up; it does not raise."""
+
+    handler: ClaimHandler
+    ledger: LedgerSource
+    deleted_among: Callable[[Collection[str]], frozenset[str]]
+    _: KW_ONLY
+    clock: Clock = time.monotonic
+    pause: Pause = time.sleep
+
+    def prepare(
+        self, refs: Sequence[ClaimRef], *, is_cancelled: Callable[[], bool]
+    ) -> Mapping[str, Prepared | GcuError]:
+        """As `ClaimHandler`."""
+        results = self.handler.prepare(refs, is_cancelled=is_cancelled)
+        errors = [each for each in results.values() if isinstance(each, GcuError)]
+        held = [each for each in errors if isinstance(each, DeviceHeld)]
+        if not errors or len(held) < len(errors):
+            return results
+        deleted = self.deleted_among(frozenset[str]().union(*(each.holders for each in held)))
+        if not all(each.holders & deleted for each in held):
+            return results
+        logger.info("waiting for claims that were deleted: %s", "; ".join(map(str, held)))
+        end = self.clock() + _PATIENCE
+        while deleted & self.ledger().claims.keys():
+            if self.clock() >= end or is_cancelled():
+                return results
+            self.pause(_LOOK_EVERY)
+        return self.handler.prepare(refs, is_cancelled=is_cancelled)
+
+    def unprepare(self, refs: Sequence[ClaimRef]) -> Mapping[str, GcuError | None]:
+        """As `ClaimHandler`."""
+        return self.handler.unprepare(refs)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Final
 
@@ -19,9 +18,6 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
-
-PoolDevice = tuple[str, str]
-"""A pool and the name of a device in it."""
 
 _NEVER_SEEN: Final = "the card has not been found since the agent started"
 
@@ -48,15 +44,22 @@ class DeviceHealths:
         cards, age, doubt = self.cards.latest, self.cards.age, self.cards.problem
         if doubt is None and age > self.stale:
             doubt = f"the cards were last read more than {self.stale:g} s ago"
-        return device_healths(
-            {(self.pool, str(device["name"])) for device in self.published()} | self._held(),
-            {card.address: card for card in cards or ()},
-            unusable=self.cards.unusable,
-            doubt=doubt,
-            updated=int(self.now() - age) if cards is not None else 0,
-        )
+        known = {card.address: card for card in cards or ()}
+        updated = int(self.now() - age) if cards is not None else 0
+        devices = {(self.pool, str(device["name"])) for device in self.published()} | self._held()
+        found = []
+        for pool, name in sorted(devices):
+            try:
+                _, address = parse_device_name(name)
+            except InvalidValue:  # published by another version of the driver
+                continue
+            missing = self.cards.unusable.get(address, _NEVER_SEEN)
+            health, message = _health(address, known.get(address), doubt, missing)
+            found.append(DeviceHealth(pool, name, health, updated, message))
+        return found
 
-    def _held(self) -> set[PoolDevice]:
+    def _held(self) -> set[tuple[str, str]]:
+        """Pool and name of each device."""
         try:
             claims = self.ledger().claims.values()
         except JournalError as error:
@@ -65,29 +68,6 @@ class DeviceHealths:
             )
             return set()
         return {(device.pool, device.device_name) for claim in claims for device in claim.devices}
-
-
-def device_healths(
-    devices: Iterable[PoolDevice],
-    cards: Mapping[PciAddress, Card],
-    *,
-    unusable: Mapping[PciAddress, str],
-    doubt: str | None,
-    updated: int,
-) -> list[DeviceHealth]:
-    """The health of each device, sorted by name. `cards` were found or are known to be lost;
-    `unusable` has the reasons of others that are on the bus; `doubt` is why the state of cards may
-    be outdated. Pure."""
-    found = []
-    for pool, name in sorted(devices):
-        try:
-            _, address = parse_device_name(name)
-        except InvalidValue:  # published by another version of the driver
-            continue
-        reason = unusable.get(address, _NEVER_SEEN)
-        health, message = _health(address, cards.get(address), doubt, reason)
-        found.append(DeviceHealth(pool, name, health, updated, message))
-    return found
 
 
 def _health(

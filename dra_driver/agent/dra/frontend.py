@@ -7,24 +7,17 @@ from typing import Final
 
 from dra_driver.agent.context import AgentContext
 from dra_driver.agent.dra.claim_status import ClaimStatuses
-from dra_driver.agent.dra.deleted_claims import DeletedClaimDetector
+from dra_driver.agent.dra.deleted_claims import DeletedClaimDetector, PatientHandler
 from dra_driver.agent.dra.device_health import DeviceHealths
-from dra_driver.agent.dra.patient_handler import PatientHandler
-from dra_driver.agent.events import EventReporter
 from dra_driver.agent.lifecycle.mode_handover import claimed_cards, dra_cards
 from dra_driver.agent.lifecycle.serving_mode import ServingMode
-from dra_driver.agent.metrics import AgentMetrics
 from dra_driver.agent.settings import AgentSettings
-from dra_driver.agent.slices.added_taints import FailingTaints, HeldTaints
-from dra_driver.agent.slices.allocator_handover import AllocatorHandover, LeaseName
+from dra_driver.agent.slices.allocator_handover import AllocatorHandover
 from dra_driver.agent.slices.desired_devices import DesiredDevices
 from dra_driver.agent.slices.device_layout import Devices
-from dra_driver.agent.slices.publish_lock import PublishLock
-from dra_driver.agent.slices.publisher import SlicePublisher
-from dra_driver.agent.slices.slice_totals import config_in_use
+from dra_driver.agent.slices.publisher import PublishLock, SlicePublisher
 from dra_driver.kubelet_api.dra.plugin import KubeletPlugin
-from dra_driver.kubelet_api.pod_resources import PodResources
-from dra_driver.kubelet_api.sockets import Folders, Sockets
+from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.errors import GcuError
 from dra_driver.model.names import pool_name
 from dra_driver.telemetry.program import Deadline
@@ -33,7 +26,6 @@ from dra_driver.util.debouncer import Debouncer
 # Seconds: pods start in bursts, and the kubelet's calls go before the writes that follow them.
 _AFTER_CALLS: Final = 0.25
 _LONGEST_AFTER_CALLS: Final = 10.0
-_KUBELET_PATIENCE: Final = 10.0  # seconds for the kubelet's list of containers
 _STALE_AFTER: Final = 3  # inventories that were due and did not succeed
 
 
@@ -41,26 +33,23 @@ class DraFrontend:
     """Constructing it has no effect. If DRA is not the serving mode, it serves the claims that are
     prepared until they end. `serve` and `publish` do nothing when they are called again."""
 
-    def __init__(
-        self,
-        settings: AgentSettings,
-        context: AgentContext,
-        *,
-        metrics: AgentMetrics,
-        event_reporter: EventReporter,
-    ) -> None:
+    def __init__(self, settings: AgentSettings, context: AgentContext) -> None:
         ledger, published = context.journal.snapshot, context.published
-        self._handover = handover = AllocatorHandover(
+        handover = AllocatorHandover(
             context.api,
-            LeaseName(settings.lease_namespace, settings.lease_name),
+            (settings.lease_namespace, settings.lease_name),
             settings.allocator,
             published=lambda: published.devices,
-            on_retry=context.on_change,
+        )
+        self._published = published
+        self.deleted_claims = DeletedClaimDetector(
+            context.api,
+            context.kubelet.containers,
+            ledger,
+            on_change=context.on_change,
         )
         desired = DesiredDevices(
-            context.cards,
-            context.card_configs,
-            context.tables,
+            context,
             published=lambda: published.devices,
             select=lambda cards: dra_cards(
                 cards,
@@ -70,30 +59,19 @@ class DraFrontend:
             ),
             evict=settings.evicting,
             allocator=handover.allocator,
-            in_use=lambda card, rule: config_in_use(ledger(), card, rule),
-        )
-        self._published = published
-        self._deleted_claims = DeletedClaimDetector(
-            context.api,
-            PodResources(
-                Folders.of(settings.kubelet_root).pod_resources, _KUBELET_PATIENCE
-            ).containers,
-            ledger,
-            on_change=context.on_change,
+            held=self.deleted_claims.cards,
         )
         self._publisher = SlicePublisher(
             context.api,
             settings.node_name,
-            devices=HeldTaints(
-                FailingTaints(desired, context.failures, ledger=ledger), self._deleted_claims.cards
-            ),
+            devices=desired,
             held=lambda: claimed_cards(ledger()) | handover.cards_to_retain(),
             form=settings.slice_form,
             evict=settings.evicting,
             unread=lambda: context.cards.unread,
             publish_lock=PublishLock(settings.state_directory / "locks" / "publisher.lock"),
             published=published,
-            on_publication=metrics.publication,
+            on_publication=context.metrics.publication,
         )
         self._statuses = ClaimStatuses(
             context.api,
@@ -101,14 +79,14 @@ class DraFrontend:
             cards=context.by_address,
             table=context.tables.table,
             waiting=context.failures.waiting,
-            on_rejected=event_reporter.status_rejected,
+            on_rejected=context.event_reporter.status_rejected,
         )
-        self._metrics = metrics
+        self._metrics = context.metrics
         self._after_calls = Debouncer(
             context.on_change, delay=_AFTER_CALLS, longest=_LONGEST_AFTER_CALLS
         )
         self._plugin = KubeletPlugin(
-            PatientHandler(context.preparer, ledger, self._deleted_claims.deleted_among),
+            PatientHandler(context.preparer, ledger, self.deleted_claims.deleted_among),
             DeviceHealths(
                 context.cards,
                 pool=pool_name(settings.node_name),
@@ -136,7 +114,7 @@ class DraFrontend:
             self._publishes = True
             self._publisher.start()
             self._statuses.start()
-            self._deleted_claims.start()
+            self.deleted_claims.start()
 
     def withdraw(self, grace: float) -> None:
         """Take no new call, and let running calls end within `grace` seconds."""
@@ -146,8 +124,7 @@ class DraFrontend:
         """End the threads within so many seconds; the slices stay."""
         deadline = Deadline(within)
         self._after_calls.stop()
-        self._handover.stop()
-        self._deleted_claims.stop(deadline.left())
+        self.deleted_claims.stop(deadline.left())
         self._statuses.stop(deadline.left())
         self._publisher.stop(deadline.left())
 
@@ -186,7 +163,7 @@ class DraFrontend:
         published = {
             "the publisher": self._publisher.is_alive(),
             "the writer of claim statuses": self._statuses.is_alive(),
-            "the detector of deleted claims": self._deleted_claims.is_alive(),
+            "the detector of deleted claims": self.deleted_claims.is_alive(),
         }
         return (served if self._serves else {}) | (published if self._publishes else {})
 

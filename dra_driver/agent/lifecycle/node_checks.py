@@ -6,7 +6,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass
-from typing import Final
 
 from dra_driver.agent.events import RUNTIME_CHECKED, RUNTIME_UNSUITABLE, EventReporter
 from dra_driver.agent.lifecycle.serving_mode import ServingMode, ServingState
@@ -18,8 +17,6 @@ from dra_driver.model.errors import GcuError
 from dra_driver.node.cdi.spec import Injection
 
 logger = logging.getLogger(__name__)
-
-_UPGRADE: Final = "upgrade it to containerd 2, or CRI-O 1.23 or newer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +60,7 @@ class NodeChecks:
             other = "" if by_claims else "; or set injection=runtime where the vendor's runtime is"
             yield (
                 f"the container runtime {runtime} adds no CDI devices to containers, so they get "
-                f"no card: {_UPGRADE}{other}"
+                f"no card: upgrade it to containerd 2, or CRI-O 1.23 or newer{other}"
             )
         elif cdi is Cdi.CONDITIONAL:
             self.event_reporter.normal(

@@ -17,7 +17,7 @@ from dra_driver.util.backoff import Backoff
 logger = logging.getLogger(__name__)
 
 
-Step = Callable[[], None]
+Step = Callable[[], object]
 """One step. It may raise GcuError after it has undone what it began; it is repeated later."""
 
 

@@ -1,13 +1,11 @@
-"""Taints that devices to publish get beside those for the problems of their cards."""
+"""Taints that devices to publish get beside those for the problems of their cards. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from dra_driver.agent.slices.device_layout import Devices, tainted
-from dra_driver.agent.sources import DesiredSource, LedgerSource
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.device import parse_device_name, taint
 from dra_driver.model.mode import Mode
@@ -23,9 +21,15 @@ DELETED_CLAIM: Final = "deleted-claim"
 """The value of the taint ``held``."""
 
 
-@dataclass(frozen=True, slots=True)
-class FailingTaints:
-    """The devices of `source`, with the taint ``failing`` on those that `failures` has tripped, so
+def with_added_taints(
+    wanted: Mapping[PciAddress, Devices],
+    ledger: Ledger,
+    failures: DeviceCircuitBreaker,
+    held: Collection[PciAddress],
+    *,
+    evicting: bool = True,
+) -> Mapping[PciAddress, Devices]:
+    """The `wanted` devices, with the taint ``failing`` on those that `failures` has tripped, so
     that pods leave them and no new pod comes.
 
     The effect is NoExecute: Kubernetes deletes the pods whose claims have the device. It is
@@ -37,41 +41,23 @@ class FailingTaints:
     `ORPHANED`, as long as the orphan is in the journal: the ledger would refuse a new claim.
 
     If not `evicting`, the effect is always NoSchedule.
+
+    All devices of the cards `held` get the taint ``held``: deleted claims still have them, so new
+    claims are to get others. Its effect is NoSchedule: pods that use the card otherwise stay.
     """
+    tripped, orphaned = failures.tripped(), cards_with_orphans(ledger)
+    in_use = _in_use(ledger, failures.waiting())
 
-    source: DesiredSource
-    failures: DeviceCircuitBreaker
-    _: KW_ONLY
-    ledger: LedgerSource
-    evicting: bool = True
+    def with_taints(card: PciAddress, device: Object) -> Object:
+        name = device["name"]
+        if name in tripped or card in orphaned:
+            value = ORPHANED if card in orphaned else ""
+            runs_well = name in in_use or _has_foreign_instances(device)
+            evicts = evicting and not runs_well
+            device = tainted(device, taint(TAINT_FAILING, value, evicts=evicts))
+        return tainted(device, taint(TAINT_HELD, DELETED_CLAIM)) if card in held else device
 
-    def __call__(self) -> Mapping[PciAddress, Devices] | None:
-        """Raises JournalError."""
-        wanted = self.source()
-        tripped = self.failures.tripped()
-        ledger = self.ledger()
-        orphaned = cards_with_orphans(ledger)
-        if wanted is None or not (tripped or orphaned):
-            return wanted
-        in_use = _in_use(ledger, self.failures.waiting())
-        return {
-            card: [
-                tainted(
-                    each,
-                    taint(
-                        TAINT_FAILING,
-                        ORPHANED if card in orphaned else "",
-                        evicts=self.evicting
-                        and each["name"] not in in_use
-                        and not _has_foreign_instances(each),
-                    ),
-                )
-                if each["name"] in tripped or card in orphaned
-                else each
-                for each in devices
-            ]
-            for card, devices in wanted.items()
-        }
+    return {card: [with_taints(card, each) for each in devices] for card, devices in wanted.items()}
 
 
 def _in_use(ledger: Ledger, waiting: Collection[str]) -> frozenset[str]:
@@ -86,26 +72,3 @@ def _in_use(ledger: Ledger, waiting: Collection[str]) -> frozenset[str]:
 def _has_foreign_instances(device: Object) -> bool:
     mode, _ = parse_device_name(device["name"])
     return mode is Mode.DRS and any(each["key"] == TAINT_FOREIGN for each in device["taints"])
-
-
-@dataclass(frozen=True, slots=True)
-class HeldTaints:
-    """The devices of `source`, with the taint ``held`` on all devices of the cards that `held`
-    returns: deleted claims still hold them, so new claims are to get others. Its effect is
-    NoSchedule: pods that use the card otherwise stay. It may raise JournalError."""
-
-    source: DesiredSource
-    held: Callable[[], Collection[PciAddress]]
-
-    def __call__(self) -> Mapping[PciAddress, Devices] | None:
-        """Raises JournalError, and KubeError."""
-        wanted, held = self.source(), self.held()
-        if wanted is None or not held:
-            return wanted
-        new = taint(TAINT_HELD, DELETED_CLAIM)
-        return {
-            card: [device | {"taints": [*device["taints"], new]} for device in devices]
-            if card in held
-            else devices
-            for card, devices in wanted.items()
-        }

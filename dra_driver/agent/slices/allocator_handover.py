@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Final, NamedTuple
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Final
 
 from dra_driver.agent.slices.device_layout import by_name
 from dra_driver.agent.sources import DevicesSource
@@ -23,74 +24,54 @@ from dra_driver.model.names import (
     TAINT_ALLOCATED_BY,
 )
 from dra_driver.model.pci import PciAddress
-from dra_driver.util.debouncer import Debouncer
-from dra_driver.util.hooks import Clock, OnChange
+from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
 
-_RETRY: Final = 10.0  # seconds
 _TAINTED_FOR: Final = 60.0
 """Seconds for which kube-scheduler gets to see the taint before a card loses its counters. What it
 has decided before is written within that time."""
 
 
-class LeaseName(NamedTuple):
-    """Of the controller's leader election."""
-
-    namespace: str
-    name: str
-
-
+@dataclass(eq=False)
 class AllocatorHandover:
-    """For the allocator that the chart names.
+    """For the `wanted` allocator, which the chart names.
 
     To kube-scheduler: cards get counters, and lose the taint ``allocated-by``, once the controller
     has acknowledged in its Lease that it grants nothing more. To the controller: cards get the
     taint first, and lose their counters a minute later; until then the controller refuses them.
 
-    `on_retry` is called when the answers of this object may have changed. Not thread-safe.
+    `lease` is the namespace and the name of the Lease by which the controller is elected. The
+    publisher asks every few seconds. Not thread-safe.
     """
 
-    def __init__(
-        self,
-        api: Api,
-        lease: LeaseName,
-        allocator: str,
-        *,
-        published: DevicesSource,
-        on_retry: OnChange,
-        clock: Clock = time.monotonic,
-    ) -> None:
-        self._api = api
-        self._lease = lease
-        self._allocator = allocator
-        self._published = published
-        self._clock = clock
-        self._acknowledged = False
-        self._tainted_since: dict[PciAddress, float] = {}
-        self._retry = Debouncer(on_retry, delay=_RETRY, longest=_RETRY)
+    api: Api
+    lease: tuple[str, str]
+    wanted: str
+    _: KW_ONLY
+    published: DevicesSource
+    clock: Clock = time.monotonic
+    _acknowledged: bool = field(init=False, default=False)
+    _tainted_since: dict[PciAddress, float] = field(init=False, default_factory=dict)
 
     def allocator(self) -> str:
         """For whom a free card is to be published. Raises KubeError if that is unknown and nothing
         is published, as after a reboot of the node: cards in use keep the layout that they get."""
-        if self._allocator == ALLOCATOR_CONTROLLER:
+        if self.wanted == ALLOCATOR_CONTROLLER:
             return ALLOCATOR_CONTROLLER
         if not self._acknowledged:
             self._acknowledged = self._has_counters() or self._reads_acknowledgement()
-        if not self._acknowledged:
-            self._retry.trigger()
-            return ALLOCATOR_CONTROLLER
-        return ALLOCATOR_SCHEDULER
+        return ALLOCATOR_SCHEDULER if self._acknowledged else ALLOCATOR_CONTROLLER
 
     def cards_to_retain(self) -> frozenset[PciAddress]:
         """Cards that keep their published layout, though no claim may use them: kube-scheduler may
         not have seen their taint yet."""
-        if self._allocator != ALLOCATOR_CONTROLLER:
+        if self.wanted != ALLOCATOR_CONTROLLER:
             return frozenset()
-        now = self._clock()
+        now = self.clock()
         retained: set[PciAddress] = set()
         known, self._tainted_since = self._tainted_since, {}
-        for card, _, device in by_name(self._published()):
+        for card, _, device in by_name(self.published()):
             if not device.get("consumesCounters"):
                 continue
             if _is_tainted(device):
@@ -99,30 +80,25 @@ class AllocatorHandover:
                 since = now
             if now - since < _TAINTED_FOR:
                 retained.add(card)
-        if retained:
-            self._retry.trigger()
         return frozenset(retained)
-
-    def stop(self) -> None:
-        self._retry.stop()
 
     def _has_counters(self) -> bool:
         """Only after an acknowledgement a card gets counters. With the taint they are from before
         the controller allocated: a card in use keeps them until its last claim ends."""
         return any(
-            each.get("consumesCounters") and not _is_tainted(each) for each in self._published()
+            each.get("consumesCounters") and not _is_tainted(each) for each in self.published()
         )
 
     def _reads_acknowledgement(self) -> bool:
-        namespace, name = self._lease
+        namespace, name = self.lease
         try:
-            lease = self._api.get(LEASES, name, namespace=namespace)
+            lease = self.api.get(LEASES, name, namespace=namespace)
         except NotFound:
             return False
         except KubeError as error:
-            if not self._published():
+            if not self.published():
                 raise
-            logger.warning("cannot read who allocates; trying again in %.0f s: %s", _RETRY, error)
+            logger.warning("cannot read who allocates; trying again: %s", error)
             return False
         found = (lease["metadata"].get("annotations") or {}).get(ANNOTATION_ALLOCATOR)
         if found == ALLOCATOR_SCHEDULER:

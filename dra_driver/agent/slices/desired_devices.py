@@ -8,27 +8,20 @@ from typing import Final
 
 from msgspec import structs
 
-from dra_driver.agent.cards.card_cache import CardCache
-from dra_driver.agent.cards.card_config import CardConfigSource
-from dra_driver.agent.slices.device_layout import (
-    Devices,
-    as_published,
-    by_name,
-    card_devices,
-)
+from dra_driver.agent.context import AgentContext
+from dra_driver.agent.slices.added_taints import with_added_taints
+from dra_driver.agent.slices.device_layout import Devices, as_published, by_name, card_devices
 from dra_driver.agent.sources import DevicesSource
 from dra_driver.config.card_rules import CardConfig
-from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.model.card import Card, Problem
+from dra_driver.model.claims.owner import ContainerAllocation
+from dra_driver.model.mode import Mode
 from dra_driver.model.names import ALLOCATOR_CONTROLLER, TAINT_CHANGING, TAINT_UNHEALTHY
 from dra_driver.model.pci import PciAddress
+from dra_driver.node.checkpoint.ledger import Ledger
 
 SelectCards = Callable[[Iterable[Card]], Iterable[Card]]
 """The cards to publish, some of them with another problem; raises JournalError."""
-
-ConfigInUse = Callable[[PciAddress, CardConfig], CardConfig]
-"""The configuration by which the claims of the card were counted, if another one holds now; raises
-JournalError."""
 
 _CHANGING: Final = Problem(TAINT_CHANGING, "", "another configuration waits for its last claim")
 
@@ -40,40 +33,49 @@ class DesiredDevices:
     While inventories fail, all devices have the taint ``unhealthy=efsmi``. If the agent has never
     read the cards, the devices of `published` get that taint. `evict` has the values of the taint
     ``unhealthy`` for which pods must leave a card. `allocator` returns the one for which free cards
-    are published, or raises KubeError.
+    are published, or raises KubeError. `held` returns the cards that deleted claims hold; it raises
+    JournalError. If not `evicting`, no pod must leave a device that fails.
 
     A card in use keeps its published layout (`with_layouts_in_use`). But kubelets delete the slices
     of their node, when they start or while no agent is registered, so the layout of a card that is
-    not published is by the configuration `in_use`.
+    not published is by the configuration by which its claims were counted.
     """
 
-    cards: CardCache
-    card_configs: CardConfigSource
-    tables: ProfileTables
+    context: AgentContext
     _: KW_ONLY
     published: DevicesSource
     select: SelectCards
     evict: Collection[str]
     allocator: Callable[[], str] = lambda: ALLOCATOR_CONTROLLER
-    in_use: ConfigInUse = lambda _card, rule: rule
+    held: Callable[[], Collection[PciAddress]] = frozenset
+    evicting: bool = True
 
     def __call__(self) -> Mapping[PciAddress, Devices] | None:
-        cards, failing = self.cards.latest, self.cards.failing
+        """Raises JournalError, and KubeError."""
+        wanted = self._of_cards()
+        if wanted is None:
+            return None
+        ledger, failures = self.context.journal.snapshot(), self.context.failures
+        return with_added_taints(wanted, ledger, failures, self.held(), evicting=self.evicting)
+
+    def _of_cards(self) -> Mapping[PciAddress, Devices] | None:
+        context = self.context
+        cards, failing = context.cards.latest, context.cards.failing
         if cards is None and failing is not None:
             return as_published(self.published(), self._with_effect(failing)) or None
-        if cards is None or not self.card_configs.known:
+        if cards is None or not context.card_configs.known:
             return None
-        allocator = self.allocator()
+        allocator, ledger = self.allocator(), context.journal.snapshot()
         published = {card for card, _, _ in by_name(self.published())}
         found: dict[PciAddress, Devices] = {}
         for card in self.select(cards):
             address, shown = card.address, self._with_problems(card, failing)
-            config = rule = self.card_configs.of(address)
+            config = rule = context.card_configs.of(address)
             if address not in published:
-                config = self.in_use(address, rule)
+                config = _config_in_use(ledger, address, rule)
             if config != rule:
                 shown = shown.with_problem(_CHANGING)
-            found[address] = card_devices(shown, config, self.tables.table(card), allocator)
+            found[address] = card_devices(shown, config, context.tables.table(card), allocator)
         return found
 
     def _with_problems(self, card: Card, failing: Problem | None) -> Card:
@@ -83,3 +85,15 @@ class DesiredDevices:
     def _with_effect(self, problem: Problem) -> Problem:
         evicts = problem.taint == TAINT_UNHEALTHY and problem.value in self.evict
         return structs.replace(problem, evicts=evicts)
+
+
+def _config_in_use(ledger: Ledger, card: PciAddress, rule: CardConfig) -> CardConfig:
+    """The configuration by which the claims of the card were counted, as far as the ledger has it;
+    the `rule` if no claim uses the card."""
+    modes = {
+        device.mode
+        for held, device in ledger.holders_of(card)
+        if not isinstance(held.owner, ContainerAllocation)
+    }
+    promised = ledger.promised_slices(card) if Mode.SHARED in modes else None
+    return CardConfig(promised or rule.slice_count, rule.modes | modes)

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dra_driver.config.card_rules import CardConfig
+from dra_driver.device_plugin.inventory import granted_total
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.device import (
@@ -30,9 +31,11 @@ from dra_driver.model.names import (
     TAINT_ALLOCATED_BY,
     TAINT_CHANGING,
     TAINT_UNHEALTHY,
+    TAINTS_OF_CLAIMS,
 )
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import ProfileTable
+from dra_driver.node.checkpoint.ledger import Ledger
 
 Devices = Sequence[Object]
 
@@ -111,6 +114,16 @@ def slice_count(devices: Devices, card: PciAddress) -> int | None:
     return None
 
 
+def slice_total(ledger: Ledger, card: PciAddress, *, published: int | None, rule: int) -> int:
+    """While the device plugin has given slices of the card to containers, the number by which it
+    counted them. Otherwise the `published` number, by which the allocator counts, or the number
+    that was promised to claims, if that is larger: after a start only the latter is known. A card
+    that is neither published nor in use is cut by the `rule`."""
+    promised = ledger.promised_slices(card)
+    known = [total for total in (published, promised) if total is not None]
+    return granted_total(ledger, card, Mode.SHARED) or max(known, default=rule)
+
+
 def by_name(devices: Iterable[Object]) -> Iterator[tuple[PciAddress, Mode, Object]]:
     """Each device with the card and the mode that its name says; without those for administrative
     access, which has no mode, and those that another version of the driver published under other
@@ -172,6 +185,11 @@ def _counted(device: Object) -> tuple[Any, ...]:
         device.get("allowMultipleAllocations"),
         device.get("consumesCounters"),
     )
+
+
+def problem_taints(device: Object) -> list[Object]:
+    """The device's taints that say what is wrong with it."""
+    return [each for each in device.get("taints") or () if each["key"] not in TAINTS_OF_CLAIMS]
 
 
 def tainted(device: Object, taint: Object) -> Object:

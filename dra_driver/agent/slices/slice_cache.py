@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 
 from dra_driver.agent.slices.device_layout import Devices
-from dra_driver.agent.slices.slices import devices_of
+from dra_driver.agent.slices.slices import devices_of, name_of
 from dra_driver.kube.api import Change
 from dra_driver.model.claims.claim import Object
 from dra_driver.util.hooks import ChangeHook
@@ -24,53 +24,32 @@ class SliceCache:
     def __init__(self) -> None:
         self.on_change = ChangeHook()
         self._lock = threading.Lock()
-        self._slices: dict[str, Object] | None = None
-        self._unlisted: set[str] = set()
+        self._slices: dict[str, Object] = {}
+        self._is_listed = False
         self._deleted: set[str] = set()  # UIDs, since the last list
-        self.unwatched: tuple[Object, ...] = ()
-        """Slices that no watch delivers, as they were read before the first write: those of the
+        self.unwatched: tuple[Object, ...] | None = None
+        """Slices that no watch delivers, as they are read before the first write: those of the
         other form. They are obsolete."""
 
     @property
     def slices(self) -> tuple[Object, ...] | None:
-        """All of them, sorted by name; None until they were listed."""
+        """The unwatched ones, and the others, sorted by name; None until these were listed."""
         with self._lock:
-            known = None if self._unlisted else self._slices
-            return None if known is None else tuple(known[name] for name in sorted(known))
+            if not self._is_listed:
+                return None
+            watched = (self._slices[name] for name in sorted(self._slices))
+            return (*(self.unwatched or ()), *watched)
 
     @property
     def devices(self) -> Devices:
         """The published devices; none until the slices were listed."""
-        return devices_of((*self.unwatched, *(self.slices or ())))
-
-    @property
-    def all_slices(self) -> tuple[Object, ...] | None:
-        """The `unwatched` slices, too; None until the others were listed."""
-        slices = self.slices
-        if slices is None:
-            return None
-        names = {_name(each) for each in slices}
-        return (*(each for each in self.unwatched if _name(each) not in names), *slices)
+        return devices_of(self.slices or ())
 
     def on_replace(self, items: Sequence[Object]) -> None:
         with self._lock:
-            self._slices = {_name(each): each for each in items}
+            self._slices = {name_of(each): each for each in items}
+            self._is_listed = True
             self._deleted.clear()
-        self.on_change()
-
-    def expect(self, name: str) -> None:
-        """The slice of that name is listed and watched by itself, with `on_listed`."""
-        with self._lock:
-            self._slices = self._slices or {}
-            self._unlisted.add(name)
-
-    def on_listed(self, name: str, items: Sequence[Object]) -> None:
-        """That is all there is under the name: one slice, or none."""
-        with self._lock:
-            self._unlisted.discard(name)
-            known = self._listed()
-            known.pop(name, None)
-            known |= {_name(each): each for each in items}
         self.on_change()
 
     def on_event(self, change: Change, obj: Object) -> None:
@@ -81,30 +60,21 @@ class SliceCache:
     def on_written(self, obj: Object) -> bool:
         """The server has stored this slice; returns whether that is new."""
         with self._lock:
-            known = self._listed()
-            if _uid(obj) in self._deleted or not _is_newer(obj, known.get(_name(obj))):
+            known = self._slices.get(name_of(obj))
+            if _uid(obj) in self._deleted or not _is_newer(obj, known):
                 return False
-            known[_name(obj)] = obj
+            self._slices[name_of(obj)] = obj
             return True
 
     def on_removed(self, obj: Object) -> bool:
         """The server has deleted that slice; returns whether that is new."""
         with self._lock:
             self._deleted.add(_uid(obj))
-            found = self._listed().get(_name(obj))
+            found = self._slices.get(name_of(obj))
             if found is None or _uid(found) != _uid(obj):
                 return False
-            del self._listed()[_name(obj)]
+            del self._slices[name_of(obj)]
             return True
-
-    def _listed(self) -> dict[str, Object]:
-        # A reflector lists before it watches, and the publisher writes after the list.
-        assert self._slices is not None
-        return self._slices
-
-
-def _name(obj: Object) -> str:
-    return str(obj["metadata"]["name"])
 
 
 def _uid(obj: Object) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from dra_driver.agent.slices.slices import SliceForm, desired_slices, is_hidden
+from dra_driver.agent.slices.slices import SliceForm, desired_slices, is_hidden, name_of
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import LABEL_MODEL, pool_name
 
@@ -47,15 +47,15 @@ def diff_slices(
     pool = pool_name(node["metadata"]["name"])
     # A slice cannot move to another pool, and no generation follows the last one.
     in_pool = {
-        _name(s): s
+        name_of(s): s
         for s in current
         if s["spec"]["pool"]["name"] == pool and s["spec"]["pool"]["generation"] < _LAST_GENERATION
     }
     generation = max((s["spec"]["pool"]["generation"] for s in in_pool.values()), default=1)
     desired = desired_slices(node, devices, generation, form)
-    known = {_name(s): in_pool[_name(s)] for s in desired if _name(s) in in_pool}
-    different = [s for s in desired if not _same(s, known.get(_name(s)))]
-    obsolete = [s for s in current if known.get(_name(s)) is not s]
+    known = {name_of(s): in_pool[name_of(s)] for s in desired if name_of(s) in in_pool}
+    different = [s for s in desired if not _same(s, known.get(name_of(s)))]
+    obsolete = [s for s in current if known.get(name_of(s)) is not s]
     # Visible slices do not stay until there are hidden ones: beside a server that needs hidden
     # slices kube-scheduler would allocate their devices.
     superseded = [s for s in obsolete if form is SliceForm.VISIBLE and is_hidden(s)]
@@ -65,14 +65,10 @@ def diff_slices(
     return SliceDiff(
         desired=tuple(desired),
         delete=tuple(s for s in obsolete if s not in superseded),
-        update=tuple(_as_update_of(known[_name(s)], s) for s in different if _name(s) in known),
-        create=tuple(s for s in different if _name(s) not in known),
+        update=tuple(_as_update_of(known[name_of(s)], s) for s in different if name_of(s) in known),
+        create=tuple(s for s in different if name_of(s) not in known),
         superseded=tuple(superseded),
     )
-
-
-def _name(published: Object) -> str:
-    return str(published["metadata"]["name"])
 
 
 def _same(wanted: Object, found: Object | None) -> bool:

@@ -39,6 +39,14 @@ class SliceForm(StrEnum):
     HIDDEN = "hidden"
 
 
+def own_slices(node: str, form: SliceForm = SliceForm.VISIBLE) -> str:
+    """The field selector of this driver's slices of `node` in that form. The hidden one does not
+    name its node, and an API server sends its events to no other watch than one of its name."""
+    if form is SliceForm.HIDDEN:
+        return f"metadata.name={hidden_name(node, 0)}"
+    return f"spec.nodeName={node},spec.driver={DRIVER}"
+
+
 def desired_slices(
     node: Mapping[str, Any],
     devices: Sequence[Object],
@@ -49,13 +57,15 @@ def desired_slices(
 
     Names end in a zero-padded index, because consumers read slices in the order of their names.
     Without devices there is one empty slice: it shows that the agent has read the node. Counter
-    sets are in slices of their own: the API allows a slice one of both.
+    sets are in slices of their own: the API allows a slice one of both. There is one hidden slice:
+    without taints a slice may have 128 devices, those of 42 cards, and the server refuses more.
     """
     name = node["metadata"]["name"]
     hidden = form is SliceForm.HIDDEN
     devices = [hide(each) if hidden else _without_empty_taints(each) for each in devices]
+    most = max(len(devices), 1) if hidden else MAX_DEVICES
     contents: list[Object] = [
-        {"devices": list(devices[i : i + MAX_DEVICES])} for i in range(0, len(devices), MAX_DEVICES)
+        {"devices": list(devices[i : i + most])} for i in range(0, len(devices), most)
     ]
     sets = counter_sets(devices)
     contents += [
@@ -118,6 +128,10 @@ def slice_name(node: Mapping[str, Any], index: int) -> str:
     return f"{name}{suffix}"
 
 
+def name_of(published: Mapping[str, Any]) -> str:
+    return str(published["metadata"]["name"])
+
+
 def is_hidden(published: Mapping[str, Any]) -> bool:
     """Whether the slice names no node."""
     return not published["spec"].get("nodeName")
@@ -145,24 +159,13 @@ def dropped_fields(sent: Any, stored: Any, path: str = "") -> list[str]:
     A server silently drops unknown fields, and fields of a disabled feature gate. Values that the
     server adds are not a difference.
     """
-    if isinstance(sent, Mapping):
-        if not isinstance(stored, Mapping):
-            return [path]
-        return [
-            missing
-            for key, value in sent.items()
-            for missing in (
-                dropped_fields(value, stored[key], f"{path}.{key}".lstrip("."))
-                if key in stored
-                else [f"{path}.{key}".lstrip(".")]
-            )
+    if isinstance(sent, Mapping) and isinstance(stored, Mapping):
+        parts = [
+            (value, stored.get(key), f"{path}.{key}".lstrip(".")) for key, value in sent.items()
         ]
-    if isinstance(sent, list):
-        if not isinstance(stored, list) or len(sent) != len(stored):
-            return [path]
-        return [
-            missing
-            for index, (mine, theirs) in enumerate(zip(sent, stored, strict=True))
-            for missing in dropped_fields(mine, theirs, f"{path}[{index}]")
-        ]
-    return [] if sent == stored else [path]
+    elif isinstance(sent, list) and isinstance(stored, list) and len(sent) == len(stored):
+        both = zip(sent, stored, strict=True)
+        parts = [(mine, theirs, f"{path}[{index}]") for index, (mine, theirs) in enumerate(both)]
+    else:
+        return [] if sent == stored else [path]
+    return [missing for each in parts for missing in dropped_fields(*each)]

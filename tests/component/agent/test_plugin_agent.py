@@ -118,7 +118,7 @@ def test_the_mode_is_reported_once_and_another_one_ends_the_agent(
         return [note for reason, note in place.api.events if reason == "GcuServingModeChosen"]
 
     with caplog.at_level(logging.INFO):
-        agent = place.node.started(on_restart=ended.set)
+        agent = place.node.started(on_restart=ended.set, reconcile_interval=0.1)
         old = "GCUs are served by the device plugin: the server is v1.30.14, and DRA is used from"
         with place.api.written:
             assert place.api.written.wait_for(events, timeout=20)

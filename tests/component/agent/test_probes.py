@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.agent.cards import node_hardware as hardware
+from dra_driver.agent import context
 from dra_driver.hardware.vendor_files import VendorMounts
 from tests.unit.agent.node import Node
 from tests.unit.kubelet_api import fake_kubelet
@@ -43,7 +43,7 @@ def test_an_agent_without_one_of_its_threads_is_not_alive(node: Node) -> None:
 
     parts: dict[str, Callable[[float], None]] = {
         "the readiness reporter": agent._readiness.stop,
-        "the writer of events": agent._recorder.stop,
+        "the writer of events": agent._context.recorder.stop,
         "the card cache": agent._cards.stop,
         "the reconcile loop": agent._reconcile_loop.stop,
         "the thread of the kubelet plugin": end_the_plugin,
@@ -63,7 +63,7 @@ def test_an_agent_that_sees_the_files_of_an_old_driver_is_started_anew(
     line = f"63 43 254:0 {{}} {node.machine.root} rw - ext4 /dev/vda rw\n"
     mountinfo.write_text(line.format("/machine"))
     monkeypatch.setattr(
-        hardware, "VendorMounts", functools.partial(VendorMounts, mountinfo=mountinfo)
+        context, "VendorMounts", functools.partial(VendorMounts, mountinfo=mountinfo)
     )
     agent = node.started()
     assert agent.live() is None

@@ -29,7 +29,7 @@ def test_a_device_on_which_nothing_can_be_made_is_told_on_the_node(
             told.append(note)
         return 0.0
 
-    monkeypatch.setattr(agent._recorder, "record", record)
+    monkeypatch.setattr(agent._context.recorder, "record", record)
     node.machine.set_fault("create-fails")
     failing = instance("one", 0, 1)
     for _ in range(TRIES):

@@ -6,7 +6,6 @@ import shutil
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import grpc
 import pytest
@@ -86,10 +85,10 @@ def test_a_second_attempt_to_recover_knows_what_the_journal_lost(node: Node) -> 
     agent = node.agent()
     agent._cards.refresh()
     with pytest.raises(CdiError):
-        agent._bring_up.recover()
+        agent._recover()
     node.cdi.unlink()
     folder.rename(node.cdi)
-    agent._bring_up.recover()
+    agent._recover()
     assert FILE in node.files()
 
 
@@ -116,7 +115,8 @@ def test_a_journal_that_is_rebuilt_from_cdi_files_is_told(
         shutil.rmtree({"state": node.state, "cdi": node.cdi}[each])
     agent, recorder = node.agent(), ListRecorder()
     agent._cards.refresh()
-    replace(agent._bring_up, event_reporter=EventReporter(recorder, "n")).recover()
+    agent._context.event_reporter = EventReporter(recorder, "n")
+    agent._recover()
     assert [line.partition("; ")[0] for line in recorder.lines] == reported
 
 

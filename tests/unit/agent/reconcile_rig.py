@@ -8,14 +8,13 @@ from typing import Any, cast
 
 from dra_driver.agent.cards.card_cache import CardCache
 from dra_driver.agent.cards.card_config import CardConfigSource
-from dra_driver.agent.cards.foreign_plugin import ForeignPluginDetector
+from dra_driver.agent.dra.deleted_claims import DeletedClaimDetector
 from dra_driver.agent.events import EventReporter
-from dra_driver.agent.prepared_claims import ForgottenClaims, UnknownClaimDetector
 from dra_driver.agent.reconcile_loop import ReconcileLoop
 from dra_driver.config.card_rules import CardRules
 from dra_driver.kube.api import Api
 from dra_driver.kubelet_api.errors import KubeletError
-from dra_driver.kubelet_api.pod_resources import ContainerResources
+from dra_driver.kubelet_api.pod_resources import ContainerResources, PodResources
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.recovery.reconciler import NodeReconciler
@@ -85,15 +84,15 @@ class Rig:
         self.reconcile_loop = ReconcileLoop(
             cards=cast("CardCache", self.cards),
             card_configs=self.card_configs,
-            foreign_plugins=ForeignPluginDetector(self.kubelet.offered, self.kubelet.containers),
-            containers=self.kubelet.containers,
-            unknown_claims=UnknownClaimDetector(self.agent.journal.snapshot),
-            forgotten_claims=ForgottenClaims(
+            kubelet=cast("PodResources", self.kubelet),
+            deleted_claims=DeletedClaimDetector(
                 world.api,
-                ledger=self.agent.journal.snapshot,
-                unprepare=self.agent.preparer.claim_manager.unprepare,
+                self.kubelet.containers,
+                self.agent.journal.snapshot,
+                on_change=self._changed,
                 clock=lambda: self.seconds,
             ),
+            unprepare=self.agent.preparer.claim_manager.unprepare,
             reconciler=NodeReconciler(
                 claim_manager=self.agent.preparer.claim_manager,
                 journal=self.agent.journal,
@@ -103,6 +102,7 @@ class Rig:
             profile_prober=world.profile_prober(self.agent),
             event_reporter=EventReporter(self.recorder, NODE),
             on_change=self._changed,
+            on_run=lambda: None,
             journal=self.agent.journal,
             interval=60.0,
             backoff=Backoff(first=1.0, longest=60.0, draw=lambda: 0.0),

@@ -47,6 +47,10 @@ def ledger(*owners: tuple[Owner, PreparedDevice]) -> Ledger:
     return found
 
 
+def granted(found: Ledger) -> card_metrics.Granted:
+    return card_metrics.granted(found, KNOWN.values())
+
+
 def values(family: GaugeMetricFamily, *labels: str) -> Mapping[tuple[str, ...], float]:
     return {tuple(each.labels[name] for name in labels): each.value for each in family.samples}
 
@@ -98,7 +102,7 @@ def test_the_device_for_administrators_is_no_size_and_its_taint_no_problem() -> 
 def test_what_claims_and_containers_have() -> None:
     plugin = ContainerAllocation((PluginDevice(THIRD, Mode.WHOLE, 0),), total=1, answer="a")
     found = ledger((ref("slices"), SLICES), (ref("instance"), INSTANCE), (plugin, hold(2)))
-    family = card_metrics.about_allocations(found, KNOWN, SIZES)
+    family = card_metrics.about_allocations(granted(found), SIZES)
     assert values(family, "pci_bus_id", "device", "mode", "profile", "claim", "holder") == {
         (str(FIRST), "gcu0", "shared", "", "slices", ""): 2,
         (str(SECOND), "gcu1", "drs", "3g.23gb", "instance", ""): 3,
@@ -117,8 +121,7 @@ def test_the_containers_that_use_it() -> None:
     )
     devices = {"enflame.com/gcu": frozenset({str(plugin.devices[0])})}
     family = card_metrics.about_containers(
-        found,
-        KNOWN,
+        granted(found),
         [
             ContainerResources("team", "p", "one", claims=frozenset({"slices", "admin"})),
             ContainerResources("team", "q", "two", claims=frozenset({"slices"})),
@@ -133,7 +136,7 @@ def test_the_containers_that_use_it() -> None:
         (str(SECOND), "gcu1", "drs", "3g.23gb", "team", "", "", "instance"),  # an init container
         (str(THIRD), "", "whole", "", "plugins", "s", "main", ""),
     }
-    unanswered = card_metrics.about_containers(found, KNOWN, ())
+    unanswered = card_metrics.about_containers(granted(found), ())
     assert set(values(unanswered, "namespace", "pod", "container", "claim")) == {
         ("team", "", "", "slices"),
         ("team", "", "", "instance"),
@@ -143,7 +146,7 @@ def test_the_containers_that_use_it() -> None:
 
 def test_administrators_access_has_nothing() -> None:
     found = ledger((ref("admin"), hold(0, admin_access=True)))
-    assert values(card_metrics.about_allocations(found, KNOWN, SIZES), "claim") == {}
+    assert values(card_metrics.about_allocations(granted(found), SIZES), "claim") == {}
 
 
 def test_the_largest_request() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.agent.prepared_claims import FORGOTTEN_AFTER
+from dra_driver.agent.dra.deleted_claims import FORGOTTEN_AFTER
 from dra_driver.kube.errors import Unavailable
 from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.claims.claim import ClaimRef

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from dra_driver.agent.slices.slice_totals import slice_total
+from dra_driver.agent.slices.device_layout import slice_total
 from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.hardware.drs.drs import Drs
 from dra_driver.hardware.drs.locks import DrsLocks

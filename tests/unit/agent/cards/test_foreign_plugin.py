@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dra_driver.agent.cards.foreign_plugin import ForeignPluginDetector, foreign_resources
+from dra_driver.agent.cards.foreign_plugin import foreign_plugin, foreign_resources
 from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.devices.plugin_device import PluginDevice
 from dra_driver.model.mode import Mode
-from tests.unit.agent.reconcile_rig import Kubelet
 from tests.unit.node.world import CARDS
 
 OURS = str(PluginDevice(CARDS[0], Mode.SHARED, 0))
@@ -34,23 +33,12 @@ def test_whose_resources(devices: dict[str, set[str]], foreign: list[str]) -> No
 
 
 def test_pods_of_a_plugin_that_is_gone_count_until_they_end() -> None:
-    kubelet = Kubelet()
-    detector = ForeignPluginDetector(kubelet.offered, kubelet.containers)
-    assert detector.pod_count == 0
     theirs = [
         ContainerResources("team", f"p{i}", "main", {SHARED: frozenset({"7"})}) for i in range(4)
     ]
-    kubelet.pods = [
-        *theirs,
-        ContainerResources("team", "ours", "main", {SHARED: frozenset({OURS})}),
-    ]
-    detector.detect()
-    assert detector.problem is not None
-    assert detector.problem.text.endswith("until they end: team/p0, team/p1, team/p2 and 1 more")
-    kubelet.pods = kubelet.pods[3:]
-    detector.detect()
-    assert detector.problem.text.endswith("until they end: team/p3")
-    assert detector.pod_count == 1
-    kubelet.pods = kubelet.pods[1:]
-    detector.detect()
-    assert detector.problem is None
+    ours = ContainerResources("team", "ours", "main", {SHARED: frozenset({OURS})})
+    problem, pods = foreign_plugin({}, [*theirs, ours])
+    assert problem is not None
+    assert problem.text.endswith("until they end: team/p0, team/p1, team/p2 and 1 more")
+    assert pods == 4
+    assert foreign_plugin({}, [ours]) == (None, 0)

@@ -9,7 +9,7 @@ import pytest
 
 from dra_driver.agent.cards.node_labels import card_labels, node_labeller
 from dra_driver.kube.api import Api
-from dra_driver.model.card import Card
+from dra_driver.model.card import Card, Cards
 from dra_driver.model.claims.claim import Object
 from tests.unit.node.world import CARDS, card
 
@@ -60,7 +60,7 @@ def test_labels(cards: tuple[Card, ...], expected: dict[str, str]) -> None:
 
 def test_nothing_is_written_before_the_cards_are_known() -> None:
     written: list[Object] = []
-    found: list[tuple[Card, ...] | None] = [None]
+    found: list[Cards | None] = [None]
 
     class Server:
         def patch(self, _resource: object, name: str, body: Object, **more: Any) -> None:
@@ -79,6 +79,6 @@ def test_nothing_is_written_before_the_cards_are_known() -> None:
     )
     labeller.run_once()
     assert written == []
-    found[0] = (S60,)
+    found[0] = {S60.address: S60}
     labeller.run_once()
     assert written == [{"name": "node-1", "labels": card_labels((S60,))}]

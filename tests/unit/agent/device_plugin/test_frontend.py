@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -35,14 +34,10 @@ class Rig:
         self.machine, self.cards = offering.machine, offering.cards
         self.ledger = Ledger()
         self.counted = Counted()
-        shared = SimpleNamespace(
-            cards=self.cards,
-            card_configs=offering.card_configs,
-            tables=offering.tables,
-            journal=SimpleNamespace(snapshot=lambda: self.ledger),
-            failures=self.counted.failures,
-        )
-        self.context = cast("AgentContext", shared)
+        context = offering.context
+        context.journal.snapshot = lambda: self.ledger
+        context.failures = self.counted.failures
+        self.context = cast("AgentContext", context)
 
     def grant(self, card: int) -> None:
         grant = ContainerAllocation((PluginDevice(CARDS[card], Mode.SHARED, 0),), 6, "")

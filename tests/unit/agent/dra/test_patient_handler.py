@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import pytest
 
-from dra_driver.agent.dra.patient_handler import PatientHandler
+from dra_driver.agent.dra.deleted_claims import PatientHandler
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.claims.claim_device import Prepared
 from dra_driver.model.errors import DeviceHeld, GcuError, Refused

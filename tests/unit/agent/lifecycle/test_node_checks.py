@@ -58,11 +58,13 @@ OLD, SWITCHED_OFF = "containerd://1.6.36", "containerd://1.7.27"
 
 def reported(node: Node, serving: Serving) -> ListRecorder:
     recorder = ListRecorder()
+    state = ServingState(cast("Api", node), "n1", "auto")
+    state.decision = ServingDecision(serving.mode, "of the test", has_dra=True)
     NodeChecks(
         cast("Api", node),
         "n1",
         has_exclusive_cpus=node.has_exclusive_cpus,
-        serving=ServingState(ServingDecision(serving.mode, "of the test", has_dra=True)),
+        serving=state,
         injection=serving.injection,
         injection_method=lambda: serving.method,
         event_reporter=EventReporter(recorder, "n1"),

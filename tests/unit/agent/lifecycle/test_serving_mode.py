@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import cast
 
 import pytest
@@ -11,14 +10,13 @@ from dra_driver.agent.lifecycle.serving_mode import (
     ModeSetting,
     ServingDecision,
     ServingMode,
-    ServingModeSelector,
-    ServingModeWatcher,
+    ServingState,
 )
 from dra_driver.kube.api import Api, ServerVersion
 from dra_driver.kube.errors import Unavailable
 from dra_driver.kube.resources import RESOURCE_SLICES, Resource
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.errors import GcuError, InvalidValue
+from dra_driver.model.errors import InvalidValue
 
 PLUGIN, DRA = ServingMode.DEVICE_PLUGIN, ServingMode.DRA
 
@@ -48,7 +46,7 @@ class Cluster:
         }
 
     def choice(self, mode: ModeSetting = "auto") -> ServingDecision:
-        return ServingModeSelector(cast("Api", self), "n1", mode).choose()
+        return ServingState(cast("Api", self), "n1", mode).choose()
 
 
 NEW, OLD = "v1.36.3", "v1.30.14"
@@ -107,51 +105,23 @@ def test_without_an_answer_nothing_is_chosen() -> None:
         Cluster("", NEW).choice()
 
 
-def play(*answers: ServingDecision | GcuError) -> list[ServingDecision]:
-    """What a watch that began with DRA and hears these answers tells."""
-    left = list(answers)
-    told: list[ServingDecision] = []
-
-    def choose() -> ServingDecision:
-        answer = left.pop(0)
-        if isinstance(answer, GcuError):
-            raise answer
-        return answer
-
-    stopped: Callable[[float], bool] = lambda _: not left  # noqa: E731 (a name for the port)
-    watch = ServingModeWatcher(choose, told.append, wait=stopped)
-    watch._present = ServingDecision(DRA, "at first", has_dra=True)
-    watch.run()
-    return told
+def test_a_change_of_the_way_is_told_once() -> None:
+    """It is asked for every five to ten minutes, so that agents that began together do not ask
+    together."""
+    cluster = Cluster(NEW, NEW)
+    times = iter([0, 299, 300, 300, 749, 750, 750, 1050, 1050, 1e6])
+    draws = iter([0.0, 0.5, 0.0, 0.0])
+    selector = ServingState(
+        cast("Api", cluster), "n1", "auto", clock=lambda: next(times), draw=lambda: next(draws)
+    )
+    selector.choose()
+    told = []
+    for cluster.server in [OLD, NEW, OLD, "", OLD, OLD]:  # 299, 300, 749, 750, 1050, 1e6 s
+        told.append(selector.changed())
+    assert [each and each.mode for each in told] == [None, None, None, None, PLUGIN, None]
 
 
-STILL = ServingDecision(DRA, "still", has_dra=True)
-OTHER = ServingDecision(PLUGIN, "the server went back", has_dra=False)
-
-
-@pytest.mark.parametrize(
-    ("answers", "told"),
-    [
-        ([STILL, STILL], []),
-        ([STILL, OTHER], [OTHER]),
-        ([Unavailable("no answer"), OTHER, OTHER], [OTHER]),
-    ],
-    ids=["no change", "a change", "told once, and not for lack of an answer"],
-)
-def test_a_change_of_the_way_is_told(
-    answers: list[ServingDecision | GcuError], told: list[ServingDecision]
-) -> None:
-    assert play(*answers) == told
-
-
-def test_agents_that_began_together_do_not_ask_together() -> None:
-    waits: list[float] = []
-
-    def wait(seconds: float) -> bool:
-        waits.append(seconds)
-        return len(waits) > 1
-
-    draws = iter([0.0, 0.5])
-    watch = ServingModeWatcher(lambda: STILL, lambda _: None, wait=wait, draw=lambda: next(draws))
-    watch.run()
-    assert waits == [300.0, 450.0]
+@pytest.mark.parametrize("mode", ["dra", "device-plugin"])
+def test_a_way_by_setting_does_not_change(mode: ModeSetting) -> None:
+    selector = ServingState(cast("Api", Cluster("", "")), "n1", mode, clock=lambda: 1e6)
+    assert selector.changed() is None

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from dra_driver.agent.slices.publish_lock import PublishLock
-from dra_driver.agent.slices.publisher import SlicePublisher
+from dra_driver.agent.slices.publisher import PublishLock, SlicePublisher
 from dra_driver.agent.slices.slices import SliceForm
 from dra_driver.kube.api import Api
 from dra_driver.model.claims.claim import Object

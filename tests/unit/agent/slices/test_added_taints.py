@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from dra_driver.agent.slices.added_taints import FailingTaints, HeldTaints
+from dra_driver.agent.slices.added_taints import with_added_taints
+from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FAILING, TAINT_FOREIGN, TAINT_HELD
@@ -14,7 +15,7 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice, record
 from dra_driver.node.claims.belongings import orphan_records
-from dra_driver.node.claims.failures import TRIES, DeviceCircuitBreaker
+from dra_driver.node.claims.failures import TRIES
 from tests.unit.node.claims.counted import Counted
 from tests.unit.node.world import CARDS, hold
 
@@ -34,11 +35,7 @@ class Rig:
         self.wanted: Mapping[PciAddress, list[Object]] = WANTED
         self.counted = Counted()
         self.ledger = Ledger()
-        self.devices = FailingTaints(
-            lambda: self.wanted,
-            self.counted.failures,
-            ledger=lambda: self.ledger,
-        )
+        self.held: set[PciAddress] = set()
 
     def hold(
         self, name: str, holds: PreparedDevice, kind: ClaimStep = ClaimStep.PREPARE_COMPLETED
@@ -46,13 +43,14 @@ class Rig:
         claim = ClaimRef("team", name, f"uid-{name}")
         self.ledger = self.ledger.apply(record(kind, claim, (holds,)))
 
+    def devices(self) -> Mapping[PciAddress, Devices]:
+        return with_added_taints(self.wanted, self.ledger, self.counted.failures, self.held)
+
     def effects(self) -> dict[str, list[str]]:
         """Of the taint, by device."""
-        wanted = self.devices()
-        assert wanted is not None
         return {
             each["name"]: [t["effect"] for t in each["taints"] if t["key"] == TAINT_FAILING]
-            for devices in wanted.values()
+            for devices in self.devices().values()
             for each in devices
         }
 
@@ -63,7 +61,7 @@ def rig() -> Rig:
 
 
 def test_only_the_device_that_fails_is_tainted(rig: Rig) -> None:
-    assert rig.devices() is WANTED
+    assert rig.devices() == WANTED
     rig.counted.fail("a", TRIES)
     assert rig.effects() == {
         DRS.device_name: ["NoExecute"],
@@ -123,7 +121,6 @@ def test_nothing_is_given_of_a_card_on_which_something_was_left(rig: Rig) -> Non
         hold(1).device_name: [],
     }
     wanted = rig.devices()
-    assert wanted is not None
     assert {t.get("value") for each in wanted[CARDS[0]] for t in each["taints"]} == {
         None,
         "orphaned",
@@ -132,24 +129,14 @@ def test_nothing_is_given_of_a_card_on_which_something_was_left(rig: Rig) -> Non
     assert rig.effects()[DRS.device_name] == ["NoSchedule"]
     assert rig.effects()[hold(0).device_name] == ["NoExecute"]
     rig.ledger = Ledger()
-    assert rig.devices() is WANTED
-
-
-def test_while_the_cards_are_unknown_so_is_what_to_publish() -> None:
-    devices = FailingTaints(lambda: None, DeviceCircuitBreaker(), ledger=Ledger)
-    assert devices() is None
+    assert rig.devices() == WANTED
 
 
 HELD = {"key": TAINT_HELD, "value": "deleted-claim", "effect": "NoSchedule"}
 
 
-def test_all_devices_of_the_card_are_tainted_and_no_other() -> None:
-    devices = HeldTaints(lambda: WANTED, lambda: {CARDS[0]})()
-    assert devices is not None
-    assert [each["taints"] for each in devices[CARDS[0]]] == [[OWN, HELD], [OWN, HELD]]
-    assert devices[CARDS[1]] == WANTED[CARDS[1]]
-
-
-def test_without_such_a_card_nothing_changes() -> None:
-    assert HeldTaints(lambda: WANTED, set)() is WANTED
-    assert HeldTaints(lambda: None, lambda: {CARDS[0]})() is None
+def test_all_devices_of_a_card_that_deleted_claims_hold_are_tainted_and_no_other(rig: Rig) -> None:
+    rig.held = {CARDS[0]}
+    wanted = rig.devices()
+    assert [each["taints"] for each in wanted[CARDS[0]]] == [[OWN, HELD], [OWN, HELD]]
+    assert wanted[CARDS[1]] == WANTED[CARDS[1]]

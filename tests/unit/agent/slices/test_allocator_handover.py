@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from dra_driver.agent.slices.allocator_handover import AllocatorHandover, LeaseName
+from dra_driver.agent.slices.allocator_handover import AllocatorHandover
 from dra_driver.agent.slices.device_layout import by_name, with_layouts_in_use
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import NotFound, TooManyRequests, Unavailable
@@ -21,7 +21,7 @@ from dra_driver.model.names import (
 )
 from tests.unit.agent.slices.test_device_layout import ADDRESS, HELD, devices
 
-LEASE = LeaseName("gcu", "gcu-dra-controller")
+LEASE = ("gcu", "gcu-dra-controller")
 
 
 class Rig:
@@ -37,7 +37,6 @@ class Rig:
             LEASE,
             allocator,
             published=lambda: self.published,
-            on_retry=lambda: None,
             clock=lambda: self.time,
         )
 
@@ -96,7 +95,6 @@ def test_without_an_acknowledgement_the_controller_allocates(
     rig.lease = Unavailable("no answer")
     assert rig.handover.allocator() == ALLOCATOR_SCHEDULER
     assert rig.reads == 2
-    rig.handover.stop()
 
 
 def test_a_node_whose_slices_were_deleted_waits_for_an_answer(rig: Rig) -> None:
@@ -124,14 +122,12 @@ def test_counters_from_before_the_controller_allocated_are_no_acknowledgement(ri
     for _ in range(2):
         before.publish(devices(), held=True)
         before.time += 3600
-    before.handover.stop()
     assert before.has_counters()
     rig.published = before.published
     assert rig.handover.allocator() == ALLOCATOR_CONTROLLER
     assert rig.reads == 1
     rig.lease = lease(**{ANNOTATION_ALLOCATOR: ALLOCATOR_SCHEDULER})
     assert rig.handover.allocator() == ALLOCATOR_SCHEDULER
-    rig.handover.stop()
 
 
 def test_a_card_in_use_keeps_the_taint_until_its_last_claim_ends(rig: Rig) -> None:
@@ -160,7 +156,6 @@ def test_counters_go_a_minute_after_the_taint_was_seen() -> None:
     rig.publish(devices())
     assert not rig.has_counters()
     assert rig.taint_keys() == {TAINT_ALLOCATED_BY}
-    rig.handover.stop()
 
 
 def test_a_card_that_is_offered_no_more_goes_a_minute_later() -> None:

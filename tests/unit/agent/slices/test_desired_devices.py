@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from dra_driver.agent.cards.card_config import CardConfigSource
+from dra_driver.agent.context import AgentContext
 from dra_driver.agent.slices.desired_devices import DesiredDevices
 from dra_driver.agent.slices.device_layout import Devices, slice_count, with_layouts_in_use
-from dra_driver.agent.slices.slice_totals import config_in_use
 from dra_driver.config.card_rules import CardRules, load_card_rules
 from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.kube.api import Api
@@ -19,6 +20,7 @@ from dra_driver.model.names import TAINT_CHANGING
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import ClaimStep, record
+from dra_driver.node.claims.failures import DeviceCircuitBreaker
 from tests.unit.agent.cards.watched import Watched
 from tests.unit.node.claims.counted import ref
 from tests.unit.node.world import hold
@@ -41,14 +43,18 @@ class Offering(Watched):
             on_change=lambda: None,
         )
         self.tables = ProfileTables(root)
+        self.context = SimpleNamespace(
+            cards=self.cards,
+            card_configs=self.card_configs,
+            tables=self.tables,
+            journal=SimpleNamespace(snapshot=lambda: self.ledger),
+            failures=DeviceCircuitBreaker(),
+        )
         self.devices = DesiredDevices(
-            self.cards,
-            self.card_configs,
-            self.tables,
+            cast("AgentContext", self.context),
             published=lambda: self.published,
             select=lambda cards: cards,
             evict=settings.get("evict", ()),
-            in_use=lambda card, rule: config_in_use(self.ledger, card, rule),
         )
 
     def taints(self) -> dict[str, set[tuple[str, str]]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.agent.slices.publish_lock import PublishLock
+from dra_driver.agent.slices.publisher import PublishLock
 from dra_driver.model.errors import JournalError
 
 

@@ -98,15 +98,3 @@ def test_a_new_list_is_all_there_is(published: SliceCache) -> None:
     published.on_replace([A7, B])
     published.on_replace([A9])
     assert published.slices == (A9,)
-
-
-def test_slices_that_are_watched_one_by_one_are_known_once_each_was_listed(
-    published: SliceCache,
-) -> None:
-    published.expect("a")
-    published.expect("b")
-    seen = []
-    for name, items in (("a", [A7]), ("b", []), ("a", [])):
-        published.on_listed(name, items)
-        seen.append(published.slices)
-    assert seen == [None, (A7,), ()]

@@ -8,6 +8,7 @@ import pytest
 
 from dra_driver.agent.slices.slices import (
     MAX_DEVICES,
+    SliceForm,
     desired_slices,
     dropped_fields,
     slice_name,
@@ -113,6 +114,8 @@ def test_devices_stand_in_their_order(devices: int, sizes: list[int]) -> None:
     assert [d["name"] for each in made for d in each["spec"]["devices"]] == names
     in_order = sorted(made, key=lambda each: str(each["metadata"]["name"]))
     assert in_order == made
+    [hidden] = desired_slices(NODE, [{"name": name} for name in names], 1, SliceForm.HIDDEN)
+    assert [each["name"] for each in hidden["spec"]["devices"]] == names
 
 
 def node(name: str, uid: str) -> Object:
