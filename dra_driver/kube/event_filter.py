@@ -14,6 +14,7 @@ import msgspec
 # A pod and each of its claims are topics. There must be room for all that wait at a time: if a
 # topic is forgotten before its next event, the limits begin again.
 _REMEMBERED = 65536
+_HALF_LIFE = 10.0  # seconds
 _LONGEST_WAIT = 60.0  # seconds until there may be room among all events
 
 
@@ -22,6 +23,7 @@ class Topic(NamedTuple):
 
     regarding: str
     reason: str
+    namespace: str = ""
 
 
 class EventLimits(msgspec.Struct, frozen=True):
@@ -31,6 +33,8 @@ class EventLimits(msgspec.Struct, frozen=True):
 
     All topics together have `rate` events a second, and `total_burst` at once. Topics with an
     earlier event may only use half of `total_burst`, so that repetitions do not delay new topics.
+    A namespace that has lately used a tenth of it may only use three quarters, so that it does not
+    delay the events of others.
 
     The defaults of `burst` and `spacing` are client-go's. `longest` is half of the time for which
     an API server stores an event (``--event-ttl``), so that a present state is always visible.
@@ -53,6 +57,8 @@ class EventFilter:
         self._tokens = float(limits.total_burst)
         self._tokens_at = 0.0
         self._next_slot = 0.0
+        # By namespace: the number of events, and when they were counted.
+        self._lately: dict[str, tuple[float, float]] = {}
 
     def __len__(self) -> int:
         """How many topics are remembered."""
@@ -67,7 +73,10 @@ class EventFilter:
             left = history.at + self._interval(history) - now
             if left > 0:
                 return left
-        reserve = 0.0 if history is None else self._limits.total_burst / 2
+        burst = self._limits.total_burst
+        reserve = burst / 4 if self._count(topic.namespace, now) > burst / 10 else 0.0
+        if history is not None:
+            reserve = burst / 2
         missing = reserve + 1.0 - self._tokens
         if missing <= 0:
             return 0.0
@@ -97,7 +106,14 @@ class EventFilter:
             history.notes.popitem(last=False)
         self._topics.move_to_end(topic)
         self._tokens -= 1.0
+        self._lately[topic.namespace] = self._count(topic.namespace, now) + 1.0, now
         self._forget(now)
+
+    def _count(self, namespace: str, now: float) -> float:
+        """The namespace's latest events; the count halves in `_HALF_LIFE` seconds."""
+        count, at = self._lately.get(namespace, (0.0, now))
+        found: float = count * 0.5 ** ((now - at) / _HALF_LIFE)
+        return found
 
     def _interval(self, history: _History) -> float:
         over = history.count - self._limits.burst
@@ -115,6 +131,8 @@ class EventFilter:
         before = now - 2 * self._limits.longest
         while len(self._topics) > _REMEMBERED or next(iter(self._topics.values())).at < before:
             self._topics.popitem(last=False)
+        if len(self._lately) > _REMEMBERED:
+            self._lately.clear()
 
 
 @dataclass(slots=True)

@@ -34,12 +34,15 @@ _FULL_SECONDS = 30.0  # until a full queue may have room
 _TRIES: Final = 12  # for one event, as client-go (tools/record, maxTriesPerEvent)
 
 
+BuildNote = Callable[[], str]
+"""Builds a note; called only if the event may be sent."""
+
+
 Now = Callable[[], datetime]
 """The present time in UTC."""
 
 
-Note = str | Callable[[], str]
-"""What builds a note is called only if the event may be sent."""
+Note = str | BuildNote
 
 
 class EventType(StrEnum):
@@ -106,7 +109,8 @@ class EventRecorder(Background):
 
         Returns 0, or the seconds after which the caller may record it again, because of the limits
         or a full queue."""
-        topic = Topic(_identity(regarding), reason)
+        namespace = regarding["metadata"].get("namespace") or ""
+        topic = Topic(_identity(regarding), reason, namespace)
         with self._lock:
             too_soon = self._filter.wait(topic, self.clock())
         if too_soon:

@@ -116,3 +116,21 @@ def test_what_was_sent_long_ago_takes_no_memory() -> None:
     for now in range(100_000, 101_000):
         found.on_sent(ONE, str(now), now)
     assert len(found) == 1
+
+
+def test_who_makes_objects_all_the_time_leaves_no_other_namespace_untold() -> None:
+    found = EventFilter(EventLimits(burst=1, spacing=30.0))
+    retries: list[tuple[float, Topic]] = []
+    for tick in range(6_000):  # two minutes, with 50 new objects a second
+        now = tick / 50
+        due = [each for at, each in retries if at <= now]
+        retries = [each for each in retries if each[0] > now]
+        for topic in (*due, Topic(f"u{tick}", "Failed", "busy")):
+            if left := found.wait(topic, now):
+                retries.append((now + left, topic))
+            else:
+                found.on_sent(topic, "why", now)
+        if tick % 500 == 250:
+            quiet = Topic(f"v{tick}", "Failed", "quiet")
+            assert found.wait(quiet, now) == 0.0
+            found.on_sent(quiet, "why", now)
