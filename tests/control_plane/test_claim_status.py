@@ -18,6 +18,7 @@ from tests.cluster.cluster import Cluster
 from tests.control_plane.conftest import Eyes
 from tests.control_plane.machines import Machines
 from tests.control_plane.objects import claim, pod_with, whole
+from tests.unit.agent.claim_statuses import run_here
 from tests.unit.node.world import CARDS
 
 pytestmark = pytest.mark.control_plane
@@ -70,6 +71,7 @@ def written(api: Client, *claims: Object) -> tuple[list[str], list[str]]:
         cards=dict,
         table=lambda _: None,
         on_rejected=lambda claim, _note: refused.append(claim.name),
+        spawn=run_here,
     )
     assert statuses.write() is None, "nothing is to be tried again"
     names = [each["metadata"]["name"] for each in claims]

@@ -1,18 +1,22 @@
 """Writes ``status.devices`` of claims: card, index, minor and DRS instance of each device.
 
 It is written after the kubelet has its answer, and again when a card's health or minor changes.
-Nothing waits for it.
+Nothing waits for it. An admission webhook may hold up each write of its namespaces for half a
+minute, so the namespaces are written side by side.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
+
+import msgspec
 
 from dra_driver.agent.sources import CardSource, LedgerSource
 from dra_driver.kube.api import Api, apply_status
@@ -49,6 +53,10 @@ _REJECTED: Final = (
 )
 
 
+_NAMESPACES_AT_ONCE: Final = 8
+"""Each has a thread while its claims are written."""
+
+
 @dataclass(slots=True)
 class _Retry:
     """When a claim, or a namespace of which no claim could be written, is tried again."""
@@ -61,6 +69,22 @@ _Statuses = Callable[..., Sequence[Object]]
 """`device_statuses` of a claim, by the cards, the previous statuses and the time."""
 
 
+class _Due(msgspec.Struct, frozen=True):
+    """A claim whose status has to be written: `statuses` as they are to be."""
+
+    ref: ClaimRef
+    content: _Statuses
+    statuses: Sequence[Object]
+
+
+Spawn = Callable[[Callable[[], None]], object]
+"""Runs the work in a thread of its own."""
+
+
+def _in_thread(work: Callable[[], None]) -> None:
+    threading.Thread(target=work, name="claim-status-writes", daemon=True).start()
+
+
 OnStatusRejected = Callable[[ClaimRef, str], None]
 """Called once for a claim whose status can never be written, with a note that says why."""
 
@@ -68,7 +92,8 @@ OnStatusRejected = Callable[[ClaimRef, str], None]
 @dataclass(eq=False)
 class ClaimStatuses(Woken):
     """Writes the status of the claims that are prepared in `ledger`, and of the `waiting` claims,
-    whose prepare fails, whenever it is woken.
+    whose prepare fails, whenever it is woken. The claims of one namespace are written one after the
+    other, up to eight namespaces at a time.
 
     While `cards` is None nothing is written. The API server keeps the entries of other drivers,
     and drops this driver's when the claim is deallocated.
@@ -84,13 +109,16 @@ class ClaimStatuses(Woken):
     now: Now = lambda: datetime.now(UTC)
     clock: Clock = time.monotonic
     wait: InitVar[Wait | None] = None
+    spawn: Spawn = _in_thread
 
     def __post_init__(self, wait: Wait | None) -> None:
         super().__init__("claim-status", wait=wait)
         self._backoff = Backoff(first=1.0, longest=60.0)
+        self._lock = threading.Lock()  # for what follows
         self._written: dict[ClaimRef, Sequence[Object]] = {}
         self._retries: dict[ClaimRef | str, _Retry] = {}  # by claim or namespace
         self._unwritable: set[ClaimRef] = set()
+        self._busy: set[str] = set()  # namespaces whose claims are being written
 
     def run(self) -> None:
         pause: float | None = 0.0
@@ -110,34 +138,67 @@ class ClaimStatuses(Woken):
                 self._backoff.reset()
 
     def write(self) -> float | None:
-        """Write each status that has changed. Returns the seconds until the next retry, or None.
+        """Begin to write each status that has changed. Returns the seconds until the next retry, or
+        None.
 
-        A claim that cannot be written keeps no other waiting, and a namespace no other namespace; a
-        later call retries it. A webhook that holds a write up delays the others for as long. A
-        claim of which the API server rejects every patch is not retried. Raises JournalError.
+        A claim that cannot be written keeps no other waiting, and a namespace no other namespace;
+        a later call retries it. A claim of which the API server rejects every patch is not retried.
+        Raises JournalError.
         """
         cards = self.cards()
         if cards is None:
             return None
-        held = self._contents()
-        self._forget_others(held)
-        for ref, content in held.items():
-            if self._stopped.is_set():
-                return None
-            statuses = content(cards, now="")
-            if self._written.get(ref) == statuses:
-                self._retries.pop(ref, None)
-            elif ref not in self._unwritable and self._is_due(ref) and self._is_due(ref.namespace):
-                self._attempt(ref, content, statuses, cards)
-        now = self.clock()
-        later = (each.due for each in self._retries.values() if each.due > now)
-        return min((due - now for due in later), default=None)
+        held, now = self._contents(), self.clock()
+        with self._lock:
+            due = self._due(held, cards, now)
+            begun = list(due)[: _NAMESPACES_AT_ONCE - len(self._busy)]
+            self._busy.update(begun)
+        for namespace in begun:
+            self.spawn(partial(self._write_namespace, namespace, due[namespace], cards))
+        with self._lock:
+            # What is due already waits for a namespace that is being written, whose end wakes us.
+            later = (each.due for each in self._retries.values() if each.due > now)
+            return min((due_at - now for due_at in later), default=None)
 
-    def _forget_others(self, held: Mapping[ClaimRef, _Statuses]) -> None:
-        known = held.keys() | {ref.namespace for ref in held}
+    def _due(
+        self, held: Mapping[ClaimRef, _Statuses], cards: Cards, now: float
+    ) -> dict[str, list[_Due]]:
+        """What is to be written, by namespace, without namespaces that are being written."""
+        names = {ref.namespace for ref in held}
+        known = held.keys() | names
         self._written = {ref: written for ref, written in self._written.items() if ref in held}
         self._retries = {key: retry for key, retry in self._retries.items() if key in known}
         self._unwritable &= held.keys()
+        due: dict[str, list[_Due]] = {}
+        for ref, content in held.items():
+            if ref in self._unwritable or ref.namespace in self._busy:
+                continue
+            statuses = content(cards, now="")
+            if self._written.get(ref) == statuses:
+                self._retries.pop(ref, None)
+            elif self._is_due(ref, now) and self._is_due(ref.namespace, now):
+                due.setdefault(ref.namespace, []).append(_Due(ref, content, statuses))
+        for namespace in names - self._busy - due.keys():
+            if self._is_due(namespace, now):
+                self._retries.pop(namespace, None)  # nothing of it is to be written any more
+        return due
+
+    def _write_namespace(self, namespace: str, due: Sequence[_Due], cards: Cards) -> None:
+        try:
+            for claim in due:
+                if self._stopped.is_set():
+                    return
+                self._attempt(claim, cards)
+        except KubeError as error:
+            delay = self._retry(namespace, at_least=error.retry_after or 0.0)
+            text = "the status of the claims of namespace %s is written again in %.0f s: %s"
+            logger.info(text, namespace, delay, error)
+        else:
+            with self._lock:
+                self._retries.pop(namespace, None)
+        with self._lock:
+            self._busy.discard(namespace)
+        self.wake()  # the claims may have changed meanwhile, and other namespaces may wait
 
     def _contents(self) -> dict[ClaimRef, _Statuses]:
         prepared = {
@@ -154,32 +215,39 @@ class ClaimStatuses(Woken):
     def _statuses(self, devices: PreparedDevices, failure: str = "") -> _Statuses:
         return partial(device_statuses, devices, table=self.table, failure=failure)
 
-    def _is_due(self, key: ClaimRef | str) -> bool:
+    def _is_due(self, key: ClaimRef | str, now: float) -> bool:
         retry = self._retries.get(key)
-        return retry is None or self.clock() >= retry.due
+        return retry is None or now >= retry.due
 
-    def _attempt(
-        self, ref: ClaimRef, content: _Statuses, statuses: Sequence[Object], cards: Cards
-    ) -> None:
+    def _retry(self, key: ClaimRef | str, *, at_least: float = 0.0) -> float:
+        """Have it tried again after so many seconds."""
+        with self._lock:
+            retry = self._retries.setdefault(key, _Retry())
+            delay = max(at_least, retry.backoff.next())
+            retry.due = self.clock() + delay
+        return delay
+
+    def _attempt(self, due: _Due, cards: Cards) -> None:
+        """Raises KubeError where the next claim would fail, too."""
+        ref = due.ref
         try:
-            self._write(ref, content, cards)
+            self._write(ref, due.content, cards)
         except KubeError as error:
+            if concerns_all(error):
+                raise
             if isinstance(error, Invalid) and _IMMUTABLE in str(error):
-                self._unwritable.add(ref)
-                self._retries.pop(ref, None)
+                with self._lock:
+                    self._unwritable.add(ref)
+                    self._retries.pop(ref, None)
                 logger.warning("claim %s: %s", ref, _REJECTED)
                 self.on_rejected(ref, _REJECTED)
                 return
-            # Where the next claim would fail, too, its namespace waits.
-            key = ref.namespace if concerns_all(error) else ref
-            retry = self._retries.setdefault(key, _Retry())
-            delay = max(error.retry_after or 0.0, retry.backoff.next())
-            retry.due = self.clock() + delay
+            delay = self._retry(ref)
             logger.info("the status of claim %s is written again in %.0f s: %s", ref, delay, error)
         else:
-            self._written[ref] = statuses
-            self._retries.pop(ref, None)
-            self._retries.pop(ref.namespace, None)
+            with self._lock:
+                self._written[ref] = due.statuses
+                self._retries.pop(ref, None)
 
     def _write(self, ref: ClaimRef, content: _Statuses, cards: Cards) -> None:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
@@ -24,13 +25,19 @@ START = datetime(2026, 5, 1, 10, tzinfo=UTC)
 ILL = Problem("gcu.enflame.com/unhealthy", "health", "efsmi says no")
 
 
+def run_here(work: Callable[[], None]) -> None:
+    """In place of a thread."""
+    work()
+
+
 class Claims:
     """Claims by name, and their status as applied. `refusals` are raised by patches of the claim
-    of that name."""
+    of that name; those of the `held` names wait for their event."""
 
     def __init__(self) -> None:
         self.stored: dict[str, Object] = {}
         self.refusals: dict[str, KubeError] = {}
+        self.held: dict[str, threading.Event] = {}
         self.gets: list[str] = []
         self.patches: list[str] = []
         self.on_success: Callable[[], None] = lambda: None
@@ -46,6 +53,8 @@ class Claims:
         assert (how["patch_type"], how["subresource"]) == (PatchType.APPLY, "status")
         assert body["metadata"]["uid"] == self.stored[name]["metadata"]["uid"]
         self.patches.append(name)
+        if name in self.held:
+            assert self.held[name].wait(60)
         if name in self.refusals:
             raise self.refusals[name]
         status = self.stored[name]["status"]
@@ -78,6 +87,7 @@ class Rig:
             now=self._now,
             clock=lambda: self.monotonic,
             wait=self._wait,
+            spawn=run_here,
         )
 
     def another(self, **keys: Any) -> ClaimStatuses:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
+from dra_driver.agent.dra.claim_status import ClaimStatuses
 from dra_driver.kube.errors import Invalid, KubeError, TooManyRequests, Unavailable
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.node.checkpoint.records import ClaimStep
@@ -165,22 +167,56 @@ def test_a_server_is_not_asked_before_it_wants_to(rig: Rig) -> None:
     assert rig.statuses.write() == 7.0
 
 
-def test_a_namespace_that_is_not_answered_keeps_no_other_waiting(rig: Rig) -> None:
-    """As where a webhook holds up each write of a status in it. It is tried once at a time."""
+@pytest.mark.parametrize("end", ["failed calling webhook", "no answer", ""])
+def test_a_webhook_that_holds_up_one_namespace_delays_no_other(rig: Rig, end: str) -> None:
+    """It takes half a minute for each claim, and then fails or lets it pass."""
+    statuses, threads = threaded(rig)
     rig.prepared("held", 0, namespace="other")
     rig.prepared("held too", 1, namespace="other")
     rig.prepared("a", 2)
-    rig.api.refusals["held"] = Unavailable("no answer")
-    soonest = rig.statuses.write()
-    assert rig.api.patches == ["held", "a"]
-    assert soonest is not None
-    rig.monotonic = soonest
-    rig.statuses.write()
-    assert rig.api.patches == ["held", "a", "held"]
-    rig.monotonic = 100.0
-    del rig.api.refusals["held"]
-    assert rig.statuses.write() is None
-    assert rig.api.patches[3:] == ["held", "held too"]
+    rig.api.held["held"] = over = threading.Event()
+    if end:
+        status = 500 if "webhook" in end else 0
+        rig.api.refusals["held"] = Unavailable(end, status=status)
+    statuses.write()
+    threads["team"].join(60)
+    assert sorted(rig.api.patches) == ["a", "held"]
+    rig.prepared("b", 3)
+    statuses.write()
+    threads["team"].join(60)
+    assert sorted(rig.api.patches) == ["a", "b", "held"], "the namespace is tried once at a time"
+    over.set()
+    threads["other"].join(60)
+    assert ("held too" in rig.api.patches) is (end != "no answer")
+
+
+def test_so_many_namespaces_are_written_at_a_time(rig: Rig) -> None:
+    statuses, threads = threaded(rig)
+    over = threading.Event()
+    for at in range(9):
+        rig.hold(rig.prepared(f"c{at}", 0, namespace=f"n{at}"), hold(0))
+        rig.api.held[f"c{at}"] = over
+    statuses.write()
+    assert statuses.write() is None
+    assert [*threads] == [f"n{at}" for at in range(8)]
+    over.set()
+    for thread in [*threads.values()]:
+        thread.join(60)
+    statuses.write()
+    threads["n8"].join(60)
+    assert sorted(rig.api.patches) == [f"c{at}" for at in range(9)]
+
+
+def threaded(rig: Rig) -> tuple[ClaimStatuses, dict[str, threading.Thread]]:
+    """A writer with a thread for each namespace, the last one of each by its name."""
+    threads: dict[str, threading.Thread] = {}
+
+    def spawn(work: Callable[[], None]) -> None:
+        assert isinstance(work, partial)
+        thread = threads[work.args[0]] = threading.Thread(target=work)
+        thread.start()
+
+    return rig.another(spawn=spawn), threads
 
 
 def test_a_journal_that_cannot_be_read_is_tried_again(

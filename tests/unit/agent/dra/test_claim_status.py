@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from dra_driver.node.checkpoint.records import ClaimStep
-from tests.unit.agent.claim_statuses import ILL, Rig
+from tests.unit.agent.claim_statuses import ILL, Rig, run_here
 from tests.unit.node.world import CARDS, card, claim, result
 
 
@@ -39,7 +39,7 @@ def test_only_what_is_prepared_is_told(rig: Rig, kind: ClaimStep) -> None:
 def test_a_restart_writes_nothing_that_stands_there(rig: Rig) -> None:
     rig.prepared("a", 0)
     rig.statuses.write()
-    rig.another().write()
+    rig.another(spawn=run_here).write()
     assert rig.api.patches == ["a"]
     assert rig.api.gets == ["a", "a"]
 
@@ -132,5 +132,5 @@ def test_entries_of_other_drivers_do_not_matter(rig: Rig) -> None:
     rig.api.stored["a"]["status"]["devices"] = [theirs]
     rig.statuses.write()
     assert rig.told("a")[0] == theirs
-    rig.another().write()
+    rig.another(spawn=run_here).write()
     assert rig.api.patches == ["a"]
