@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Final
 
@@ -19,7 +19,6 @@ from dra_driver.agent.sources import ContainersSource, LedgerSource
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.kubelet_api.dra.service import ClaimHandler
-from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.claims.claim import ClaimRef, Object, allocation
 from dra_driver.model.claims.claim_device import Prepared
 from dra_driver.model.errors import DeviceHeld, GcuError
@@ -87,9 +86,7 @@ class DeletedClaimDetector(Background):
         """Look once; ask about the UIDs of `at_once` however late they were asked about. Raises
         KubeletError, KubeError and JournalError; then the last result stays."""
         with self._mutex:
-            ledger = self.ledger()
-            # Without claims nobody asks the kubelet.
-            unused = _unlisted(ledger, self.containers()) if ledger.claims else []
+            unused = _unlisted(self.ledger(), self.containers)
             now, since = self.clock(), self._gone_since
             later = self._ask_at
             self._ask_at = {each.uid: later[each.uid] for each in unused if each.uid in later}
@@ -160,12 +157,14 @@ class DeletedClaimDetector(Background):
         return True
 
 
-def _unlisted(ledger: Ledger, containers: Iterable[ContainerResources]) -> list[ClaimRef]:
+def _unlisted(ledger: Ledger, containers: ContainersSource) -> list[ClaimRef]:
     """The claims of the journal that no container of the kubelet's list is sure to use. The kubelet
     lists names: of two prepared claims of one name it has one, and only the API server can tell
-    which."""
+    which. Without claims it is not asked."""
     refs = [held.owner for held in ledger.claims.values() if isinstance(held.owner, ClaimRef)]
-    listed = {(each.namespace, claim) for each in containers for claim in each.claims}
+    if not refs:
+        return []
+    listed = {(each.namespace, claim) for each in containers() for claim in each.claims}
     names = Counter((ref.namespace, ref.name) for ref in refs)
     return [
         ref

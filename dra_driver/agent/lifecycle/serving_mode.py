@@ -87,7 +87,7 @@ class ServingState:
     def changed(self) -> ServingDecision | None:
         """The first decision for another mode, which an upgrade of the cluster has led to. The
         cluster is asked every five to ten minutes, however often this is called."""
-        if self._clock() < self._due:
+        if self.decision is None or self._clock() < self._due:
             return None
         try:
             decision = self._decide()

@@ -56,22 +56,15 @@ def desired_slices(
     """The slices that publish `devices` for `node` (a Node object, their owner).
 
     Names end in a zero-padded index, because consumers read slices in the order of their names.
-    Without devices there is one empty slice: it shows that the agent has read the node. Counter
-    sets are in slices of their own: the API allows a slice one of both. There is one hidden slice:
-    without taints a slice may have 128 devices, those of 42 cards, and the server refuses more.
+    Without devices there is one empty slice: it shows that the agent has read the node.
     """
     name = node["metadata"]["name"]
     hidden = form is SliceForm.HIDDEN
-    devices = [hide(each) if hidden else _without_empty_taints(each) for each in devices]
-    most = max(len(devices), 1) if hidden else MAX_DEVICES
-    contents: list[Object] = [
-        {"devices": list(devices[i : i + most])} for i in range(0, len(devices), most)
-    ]
-    sets = counter_sets(devices)
-    contents += [
-        {"sharedCounters": sets[i : i + _MAX_COUNTER_SETS]}
-        for i in range(0, len(sets), _MAX_COUNTER_SETS)
-    ]
+    if hidden:
+        # Without taints a slice may have 128 devices, those of 42 cards; the server refuses more.
+        contents: list[Object] = [{"devices": [*map(hide, devices)]}] if devices else []
+    else:
+        contents = _visible_contents([*map(_without_empty_taints, devices)])
     return [
         {
             "apiVersion": API_VERSION,
@@ -102,6 +95,19 @@ def desired_slices(
         }
         for index, content in enumerate(contents or [{}])
     ]
+
+
+def _visible_contents(devices: Sequence[Object]) -> list[Object]:
+    """Counter sets are in slices of their own: the API allows a slice one of both."""
+    sets = counter_sets(devices)
+    return [
+        *({"devices": list(each)} for each in _chunks(devices, MAX_DEVICES)),
+        *({"sharedCounters": list(each)} for each in _chunks(sets, _MAX_COUNTER_SETS)),
+    ]
+
+
+def _chunks(whole: Sequence[Object], most: int) -> list[Sequence[Object]]:
+    return [whole[start : start + most] for start in range(0, len(whole), most)]
 
 
 def _labels(devices: Sequence[Object]) -> Object:
@@ -141,16 +147,12 @@ def devices_of(slices: Iterable[Object]) -> list[Object]:
     """The devices of a node's slices with all their fields, in either form. If a device is in two
     slices, as during a change of form, the slice of the newer generation counts."""
     found: dict[str, Object] = {}
-    for published in sorted(slices, key=_generation):
+    for published in sorted(slices, key=lambda each: int(each["spec"]["pool"]["generation"])):
         devices = published["spec"].get("devices", ())
         found |= {
             device["name"]: reveal(device) if is_hidden(published) else device for device in devices
         }
     return list(found.values())
-
-
-def _generation(published: Object) -> int:
-    return int(published["spec"]["pool"]["generation"])
 
 
 def dropped_fields(sent: Any, stored: Any, path: str = "") -> list[str]:

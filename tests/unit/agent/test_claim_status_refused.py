@@ -18,6 +18,8 @@ from dra_driver.node.claims.failures import Waiting
 from tests.unit.agent.claim_statuses import ILL, Rig
 from tests.unit.node.world import CARDS, card, claim, hold, result
 
+AWAY = Unavailable("away")
+
 
 @pytest.fixture
 def rig() -> Rig:
@@ -49,10 +51,11 @@ def test_a_claim_that_fails_keeps_no_other_waiting(rig: Rig, error: KubeError) -
     assert rig.api.patches == ["a", "b", "c", "d", "a"]
 
 
-def test_a_claim_that_is_refused_for_ever_is_tried_ever_more_slowly(rig: Rig) -> None:
+@pytest.mark.parametrize("error", [Invalid("no", status=422), AWAY], ids=["refused", "away"])
+def test_what_fails_for_ever_is_tried_ever_more_slowly(rig: Rig, error: KubeError) -> None:
     """However often others wake the writer."""
     rig.prepared("a", 0)
-    rig.api.refusals["a"] = Invalid("no", status=422)
+    rig.api.refusals["a"] = error
     for second in range(600):
         rig.monotonic = float(second)
         rig.statuses.write()
@@ -129,21 +132,6 @@ def test_a_server_that_is_away_is_not_asked_for_each_claim(rig: Rig, error: Kube
     assert rig.api.patches == ["a", "b"]
     rig.statuses.write()
     assert rig.api.patches == ["a", "b"], "b is not due yet"
-
-
-AWAY = Unavailable("away")
-
-
-def test_a_server_that_is_away_is_asked_ever_more_rarely(rig: Rig) -> None:
-    """However often others wake the writer."""
-    rig.prepared("a", 0)
-    rig.prepared("b", 1)
-    rig.api.refusals["a"] = AWAY
-    for second in range(600):
-        rig.monotonic = float(second)
-        rig.statuses.write()
-    # 1, 2, 4 … 60 s, each shortened by up to half at random.
-    assert 14 <= len(rig.api.patches) <= 26
 
 
 def test_a_success_ends_the_back_off(rig: Rig) -> None:

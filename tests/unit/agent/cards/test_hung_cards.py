@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.hardware.efsmi.runner import EfsmiHung
 from dra_driver.model.card import Virtualization
-from tests.unit.agent.cards.watched import COOLDOWN, SECOND, Watched
+from tests.unit.agent.cards.watched import COOLDOWN, SECOND, Watched, hangs
 
 
 @pytest.fixture
@@ -17,11 +16,7 @@ def watched(tmp_path: Path) -> Watched:
 
 
 def test_calls_for_a_card_that_hung_fail_at_once_after_the_inventory(watched: Watched) -> None:
-    def hangs(_: str) -> str:
-        raise EfsmiHung("it did not end within 20 s")
-
-    of_second = ("-q --json-format", "-i 1 -q --json-format", "-i 1 -q")
-    watched.edits |= dict.fromkeys(of_second, hangs)
+    watched.hang_second()
     watched.cards.refresh()
     assert watched.silent() == [None, SECOND]
     watched.now += COOLDOWN
@@ -34,28 +29,19 @@ def test_calls_for_a_card_that_hung_fail_at_once_after_the_inventory(watched: Wa
     assert watched.silent() == []
 
 
-def hung(_: str) -> str:
-    raise EfsmiHung("it did not end within 1 s")
-
-
-def hang_second(watched: Watched) -> None:
-    calls = ("-q --json-format", "-q", "-L", "", "-i 1 -q --json-format", "-i 1 -q")
-    watched.edits |= dict.fromkeys(calls, hung)
-
-
 def test_a_card_that_hangs_is_unhealthy_and_no_other(watched: Watched) -> None:
     watched.cards.refresh()
-    hang_second(watched)
+    watched.hang_second()
     watched.cards.refresh()
     assert watched.cards.problem is None
     assert watched.problems() == {"0000:0d:00.0": [], "0000:0e:00.0": ["efsmi"]}
     first, second = watched.cards.latest or ()
     assert first.virtualization is Virtualization.DISABLED, "as it was told before"
-    assert second.problems[0].text == ("efsmi does not answer for it: it did not end within 1 s")
+    assert second.problems[0].text == ("efsmi does not answer for it: it did not end within 20 s")
     watched.edits.clear()
     watched.cards.refresh()
     assert watched.problems() == {"0000:0d:00.0": [], "0000:0e:00.0": []}
-    why = "efsmi does not answer for it: it did not end within 1 s"
+    why = "efsmi does not answer for it: it did not end within 20 s"
     assert watched.recorder.lines == [
         f"GcuCardUnhealthy card 0000:0e:00.0: {why}",
         "GcuCardHealthy card 0000:0e:00.0 is healthy again",
@@ -63,11 +49,11 @@ def test_a_card_that_hangs_is_unhealthy_and_no_other(watched: Watched) -> None:
 
 
 def test_a_card_that_hangs_from_the_start_on_is_not_published(watched: Watched) -> None:
-    hang_second(watched)
+    watched.hang_second()
     watched.cards.refresh()
     assert watched.problems() == {"0000:0d:00.0": []}
     assert watched.recorder.lines == [
-        "GcuCardUnusable card 0000:0e:00.0 is not published: it did not end within 1 s"
+        "GcuCardUnusable card 0000:0e:00.0 is not published: it did not end within 20 s"
     ]
     assert watched.cards.unread == {SECOND}
     changes = watched.changes
@@ -86,6 +72,6 @@ def test_a_lost_card_that_is_back_and_hangs(watched: Watched) -> None:
     watched.machine.lose_card(str(SECOND))
     watched.cards.refresh()
     watched.machine.restore_card(str(SECOND))
-    hang_second(watched)
+    watched.hang_second()
     watched.cards.refresh()
     assert watched.problems()["0000:0e:00.0"] == ["efsmi"]

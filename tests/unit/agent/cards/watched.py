@@ -9,6 +9,7 @@ from dra_driver.agent.cards.card_cache import CardCache
 from dra_driver.agent.cards.card_events import CardEvents
 from dra_driver.agent.events import EventReporter
 from dra_driver.hardware.breaker import CardSilent, HungCardBreaker
+from dra_driver.hardware.efsmi.runner import EfsmiHung
 from dra_driver.hardware.machine import Machine
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.model.pci import PciAddress
@@ -18,6 +19,10 @@ from tests.unit.hardware.doctored import DoctoredEfsmi, Edit
 
 COOLDOWN = 20.0
 FIRST, SECOND = (PciAddress.parse(f"0000:{bus}:00.0") for bus in ("0d", "0e"))
+
+
+def hangs(_: str) -> str:
+    raise EfsmiHung("it did not end within 20 s")
 
 
 class Watched:
@@ -55,6 +60,11 @@ class Watched:
             ),
             clock=lambda: self.now,
         )
+
+    def hang_second(self) -> None:
+        """Calls for the second card do not end, nor those for all cards."""
+        calls = ("-q --json-format", "-q", "-L", "", "-i 1 -q --json-format", "-i 1 -q")
+        self.edits |= dict.fromkeys(calls, hangs)
 
     def problems(self) -> dict[str, list[str]]:
         """By address, the values of each card's problems."""

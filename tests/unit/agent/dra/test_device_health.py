@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from dra_driver.agent.dra.device_health import DeviceHealths
-from dra_driver.hardware.efsmi.runner import EfsmiHung
 from dra_driver.kubelet_api.dra.health_service import Health
 from dra_driver.model.card import Problem
 from dra_driver.model.claims.claim import ClaimRef
@@ -130,11 +129,8 @@ def test_a_held_card_that_was_lost_before_the_agent_began(world: World) -> None:
 
 
 def test_a_held_card_that_hangs_since_before_the_agent_began_was_found(tmp_path: Path) -> None:
-    def hangs(_: str) -> str:
-        raise EfsmiHung("it did not end within 20 s")
-
     world = World(tmp_path / "machine")
-    world.edits |= dict.fromkeys(("-q --json-format", "-i 1 -q --json-format", "-i 1 -q"), hangs)
+    world.hang_second()
     world.cards.refresh()
     assert world.states() == {ONE: Health.HEALTHY, TWO: Health.UNHEALTHY}
     assert world.message(TWO) == f"card {CARDS[1]}: it did not end within 20 s"

@@ -121,7 +121,20 @@ def test_a_change_of_the_way_is_told_once() -> None:
     assert [each and each.mode for each in told] == [None, None, None, None, PLUGIN, None]
 
 
+def test_before_a_way_is_chosen_none_has_changed() -> None:
+    """The start may wait for the server for long."""
+    cluster, times = Cluster("", NEW), iter([0, 1e6, 1e6])
+    serving = ServingState(cast("Api", cluster), "n1", "auto", clock=lambda: next(times))
+    with pytest.raises(Unavailable):
+        serving.choose()
+    cluster.server = NEW
+    assert serving.changed() is None
+
+
 @pytest.mark.parametrize("mode", ["dra", "device-plugin"])
 def test_a_way_by_setting_does_not_change(mode: ModeSetting) -> None:
-    selector = ServingState(cast("Api", Cluster("", "")), "n1", mode, clock=lambda: 1e6)
-    assert selector.changed() is None
+    cluster = Cluster(NEW, NEW)
+    serving = ServingState(cast("Api", cluster), "n1", mode, clock=lambda: 1e6)
+    serving.choose()
+    cluster.server = OLD
+    assert serving.changed() is None

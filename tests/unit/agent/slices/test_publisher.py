@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from copy import deepcopy
 from pathlib import Path
 
@@ -176,6 +177,26 @@ def test_news_of_ours_waits_for_nothing() -> None:
         rig.devices = [device(bus)]
         assert rig.publisher._attempt()
     assert rig.api.calls.count("replace") == 8
+
+
+def test_it_compares_every_ten_seconds_though_nothing_wakes_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The allocator may have changed, or the last claim of a lost card ended."""
+    rig, waits = Rig(ScriptedApi()).listed(*published(device(1))), list[float]()
+
+    class Clock(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            assert timeout is not None
+            waits.append(timeout)
+            if len(waits) == 3:
+                rig.publisher.stop(0)
+            return False
+
+    monkeypatch.setattr(rig.publisher, "_woken", Clock())
+    rig.publisher.run()
+    assert waits == [10.0, 10.0, 10.0]
+    assert rig.api.calls == ["version", "list", "get nodes"]
 
 
 def test_the_nodes_uid_is_read_anew_before_a_write() -> None:
