@@ -78,8 +78,7 @@ class PreparedClaimManager:
         )
 
     def share(self, device: PreparedDevice) -> Share | None:
-        """How much of its card the device is; None while that is unknown. Changes nothing. Raises
-        HardwareError if the card is lost or cannot be read, JournalError if the journal cannot."""
+        """As `dra_driver.node.plan.ShareOf`; changes nothing."""
         return self._device_ops.share(device)
 
     def attempt(self, owner: Owner, devices: PreparedDevices) -> AbstractContextManager[None]:
@@ -138,11 +137,8 @@ class PreparedClaimManager:
             return held.devices
 
     def unprepare(self, owner: Owner) -> None:
-        """Take back what the owner has; an owner without devices is a success.
-
-        Devices that cannot be destroyed become orphans after some tries, so that the pod can
-        terminate. Where the journal has lost the record, the CDI file says what the owner has.
-        """
+        """Take back what the owner has, or make orphans of it; an owner without devices is a
+        success. Where the journal has lost the record, the CDI file says what the owner has."""
         with self._locked(owner.uid, recall=True) as held:
             if held is None:
                 self._specs.remove(owner.uid)

@@ -215,14 +215,6 @@ def test_a_loss_is_remembered_until_it_is_made_good(tmp_path: Path) -> None:
     assert len(damaged(tmp_path)) == 1
 
 
-def test_a_damaged_journal_that_cannot_be_written_anew_is_not_written_to(tmp_path: Path) -> None:
-    opened(tmp_path).write(prepared(1))
-    (tmp_path / "journal").write_bytes((tmp_path / "journal").read_bytes()[3:])
-    full = Failing(Point.JOURNAL_COMPACT_WRITE, lambda: OSError(errno.ENOSPC, "full"))
-    with pytest.raises(JournalError):
-        opened(tmp_path, full)
-
-
 def test_a_damaged_journal_waits_for_room_on_the_disk(tmp_path: Path) -> None:
     """The start is tried again and again; what can be read of the file is lost at none of them."""
     (tmp_path / "journal").write_bytes(SMALL[:-1])
