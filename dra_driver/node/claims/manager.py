@@ -221,19 +221,17 @@ class PreparedClaimManager:
         with self._locks.claim(uid):
             # Whoever changes the claim has its lock, so it stays as it is read here.
             held = self._journal.snapshot().claims.get(uid)
-            if held is None and (recall or not self._journal.is_complete):
+            is_whole = self._journal.is_complete
+            if held is None and (recall or not is_whole):
                 held = self._specs.read_claim(uid)
-            elif held is not None and self._may_be_prepared(held):
+            elif held is not None and held.state is ClaimState.PREPARE_STARTED and not is_whole:
+                # The record that ended the prepare may be lost: then the file proves that it ended,
+                # and has more than the intent has.
                 held = self._specs.read_claim(uid) or held
             cards = {device.card for device in wanted if not device.admin_access}
             cards |= held.cards if held else set()
             with self._locks.cards(cards):
                 yield held
-
-    def _may_be_prepared(self, held: PreparedClaim) -> bool:
-        """Whether the record that ended a prepare may be lost: then the CDI file proves that it
-        ended, and has more than the intent has."""
-        return held.state is ClaimState.PREPARE_STARTED and not self._journal.is_complete
 
     def _recorded(self, held: PreparedClaim) -> PreparedClaim:
         """Write a record of a claim that has none; raises Refused where another owner holds its
