@@ -255,6 +255,26 @@ def test_where_files_have_one_name_only_a_damaged_one_is_moved(
     assert aside.read_bytes() == SMALL[:-1]
 
 
+def test_what_a_disk_does_not_give_back_is_kept_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To read it again is for a person, with other tools."""
+    (tmp_path / "journal").write_bytes(SMALL)
+    journal = Journal(tmp_path, capacity=CAPACITY)
+
+    def refuse(*_: object) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pread", refuse)
+        journal.open()
+    assert (journal.is_complete, uids(journal)) == (False, set())
+    journal.write(prepared(1))
+    assert uids(opened(tmp_path)) == {"uid-1"}
+    [aside] = damaged(tmp_path)
+    assert aside.read_bytes() == SMALL
+
+
 def test_a_file_that_cannot_be_read_is_put_aside(tmp_path: Path) -> None:
     (tmp_path / "journal").mkdir()
     journal = Journal(tmp_path)
