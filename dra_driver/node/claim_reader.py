@@ -39,7 +39,6 @@ class RetryingReader:
         self._end = clock() + _SECONDS
 
     def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
-        """As `ObjectReader`."""
         backoff = Backoff(first=0.2, longest=5.0)
         while True:
             try:

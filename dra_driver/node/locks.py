@@ -97,14 +97,16 @@ class Locks:
     def _acquire(self, path: Path, places: Iterable[int | None]) -> int:
         try:
             while True:
-                with ExitStack() as stack:
-                    fd = open_lock(path)
-                    stack.callback(os.close, fd)
+                fd = open_lock(path)
+                try:
                     for place in places:
                         self._take(fd, place)
                     if is_at(fd, path):  # otherwise it was removed, and others lock a new file
-                        stack.pop_all()
                         return fd
+                except BaseException:
+                    os.close(fd)
+                    raise
+                os.close(fd)
         except OSError as error:
             raise lock_error(path, error) from error
 

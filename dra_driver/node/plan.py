@@ -59,7 +59,8 @@ def planned_devices(
     if not ours:
         raise Refused(f"claim {ref} was allocated nothing of {DRIVER}")
     for entry in found.get("devices", {}).get("config", ()):
-        read_config(entry, _owner(entry, ref))  # no mistake goes unnoticed, used here or not
+        of_class = "the DeviceClass of " if entry.get("source") == "FromClass" else ""
+        read_config(entry, f"{of_class}claim {ref}")  # no mistake goes unnoticed, used here or not
     pod = made_for(claim)
     devices = []
     for result in ours:
@@ -87,12 +88,6 @@ def _check_identity(claim: Mapping[str, Any], ref: ClaimRef) -> None:
             f"{actual.uid}",
             remedy="delete the pod that was made for the former claim",
         )
-
-
-def _owner(entry: Mapping[str, Any], ref: ClaimRef) -> str:
-    return (
-        f"the DeviceClass of claim {ref}" if entry.get("source") == "FromClass" else f"claim {ref}"
-    )
 
 
 def _check_names(devices: Iterable[PreparedDevice], ref: ClaimRef) -> None:

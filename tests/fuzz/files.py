@@ -67,9 +67,10 @@ _RECORDS: Final[list[Any]] = [
 _FRAMED: Final = b"".join(frames.encode(encode(raw)) for raw in _RECORDS)
 _CDI: Final = render(
     ref(0),
-    [_HOLDS[0]],
+    (_HOLDS[0],),
     {address: card(address, at) for at, address in enumerate(CARDS)},
     Injection.CDI,
+    Path("/metadata"),
 )
 _CHECKPOINT: Final = {
     "Data": {

@@ -11,7 +11,7 @@ from dra_driver.model.claims.owner import Owner
 from dra_driver.model.errors import HardwareError, InvalidValue
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.directory import CdiDirectory, MetadataDirectory
-from dra_driver.node.cdi.metadata import contents, mounts
+from dra_driver.node.cdi.metadata import contents
 from dra_driver.node.cdi.spec import Injection, read_record, render
 from dra_driver.node.checkpoint.ledger import ClaimState, PreparedClaim
 from dra_driver.node.checkpoint.records import PreparedDevices
@@ -35,7 +35,8 @@ class CdiSpecs:
         """Write the owner's file, after the metadata that it mounts; `cards` has every card that a
         container sees."""
         self.metadata.write(owner.uid, contents(owner, devices, cards))
-        self.cdi.write(owner.uid, self._rendered(owner, devices, cards))
+        content = render(owner, devices, cards, self.injection, self.metadata.path)
+        self.cdi.write(owner.uid, content)
 
     def remove(self, uid: str) -> bool:
         """Remove the owner's file, then its metadata. Returns whether there was a file."""
@@ -62,18 +63,15 @@ class CdiSpecs:
             logger.warning("the CDI file of %s is not compared", held.owner.title, exc_info=True)
             return False
         uid = held.owner.uid
+        wanted = render(held.owner, held.devices, cards, self.injection, self.metadata.path)
         metadata = contents(held.owner, held.devices, cards).items()
-        if self._rendered(held.owner, held.devices, cards) == present and all(
+        if wanted == present and all(
             self.metadata.read(uid, request) == content for request, content in metadata
         ):
             return False
         self.write(held.owner, held.devices, cards)
         logger.info("%s: its CDI file was missing or outdated", held.owner.title)
         return True
-
-    def _rendered(self, owner: Owner, devices: PreparedDevices, cards: Cards) -> bytes:
-        edits = mounts(owner, devices, self.metadata.path)
-        return render(owner, devices, cards, self.injection, edits)
 
     def read_claim(self, uid: str) -> PreparedClaim | None:
         """The prepared claim as its file has it, with `records == ()`; the file proves that

@@ -9,8 +9,9 @@ CDI replaces a variable of the same name (container-device-interface 1.1.1,
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Final
 
 from dra_driver.model import names
@@ -18,13 +19,20 @@ from dra_driver.model.card import Card, Cards, DeviceNode
 from dra_driver.model.claims.owner import Owner
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.instance import Instance
-from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice, decode, encode, record
+from dra_driver.node.cdi.metadata import mounts
+from dra_driver.node.checkpoint.records import (
+    ClaimStep,
+    PreparedDevice,
+    PreparedDevices,
+    decode,
+    encode,
+    record,
+)
 
 # Annotations came with 0.6.0, which containerd reads from 1.7.12 on and every 2.x; Kubernetes
 # 1.36 needs containerd 2 anyway.
 _VERSION: Final = "0.6.0"
 _ANNOTATION: Final = f"{names.DRIVER}/prepared"
-NO_MOUNTS: Final[Mapping[str, Mapping[str, Any]]] = {}
 
 
 class Injection(StrEnum):
@@ -46,18 +54,19 @@ def device_id(owner: Owner, device: PreparedDevice) -> str:
 
 def render(
     owner: Owner,
-    devices: Sequence[PreparedDevice],
+    devices: PreparedDevices,
     cards: Cards,
     injection: Injection,
-    mounts: Mapping[str, Mapping[str, Any]] = NO_MOUNTS,
+    metadata: Path,
 ) -> bytes:
     """The owner's specification; the same bytes for the same facts.
 
     `cards` has every card that a container sees. An annotation, which no container sees, has the
-    ``prepared`` record: a lost journal is rebuilt from it. `mounts` has a mount for some devices,
-    by their CDI names.
+    ``prepared`` record: a lost journal is rebuilt from it. `metadata` is the folder with the
+    metadata of all owners.
     """
-    prepared = record(ClaimStep.PREPARE_COMPLETED, owner, tuple(devices)).raw
+    prepared = record(ClaimStep.PREPARE_COMPLETED, owner, devices).raw
+    mounted = mounts(owner, devices, metadata)
     spec = {
         "cdiVersion": _VERSION,
         "kind": names.CDI_KIND,
@@ -65,7 +74,7 @@ def render(
         "devices": [
             {
                 "name": f"{owner.uid}-{name}",
-                "containerEdits": _edits(device, cards, injection, mounts),
+                "containerEdits": _edits(device, cards, injection, mounted),
             }
             for device in devices
             for name in (device.cdi_name, *device.cdi_aliases)
@@ -102,7 +111,7 @@ def _edits(
     device: PreparedDevice,
     cards: Cards,
     injection: Injection,
-    mounts: Mapping[str, Mapping[str, Any]],
+    mounted: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
     env = [f"{name}={value}" for name, value in environment(device, cards)]
     edits: dict[str, Any] = {"env": env}
@@ -110,8 +119,8 @@ def _edits(
     # An empty list is not the same as none to every runtime.
     if injection is Injection.CDI and nodes:
         edits["deviceNodes"] = [_node(node) for node in nodes]
-    if device.cdi_name in mounts:
-        edits["mounts"] = [mounts[device.cdi_name]]
+    if device.cdi_name in mounted:
+        edits["mounts"] = [mounted[device.cdi_name]]
     return edits
 
 

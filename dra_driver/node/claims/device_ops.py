@@ -171,26 +171,23 @@ class DeviceOps:
         """Switch DRS mode off on those `cards` where the driver switched it on and only `owner` has
         instances. Returns the cards where it is off now."""
         ledger = self._journal.snapshot()
-        return tuple(
-            card
-            for card in sorted(ledger.switched.intersection(cards))
-            if all(uid == owner.uid for uid in ledger.drs_holders_of(card))
-            and self._try_reset(card)
-        )
+        out = []
+        for card in sorted(ledger.switched.intersection(cards)):
+            if ledger.drs_holders_of(card) - {owner.uid}:
+                continue
+            try:
+                if self._drs.reset(card):
+                    out.append(card)
+            except GcuError:
+                # It stays recorded as switched on. It is tried again by each reconciliation, and
+                # before the card is used in another mode.
+                logger.exception("card %s stays in DRS mode for now", card)
+        return tuple(out)
 
     def disable_drs(self, card: PciAddress) -> None:
         """Switch a card's DRS mode off, and record it."""
         if self._drs.reset(card):
             self._journal.write(card_record(CardRecordKind.DRS_OFF, card))
-
-    def _try_reset(self, card: PciAddress) -> bool:
-        try:
-            return self._drs.reset(card)
-        except GcuError:
-            # The card stays recorded as switched on. It is tried again by each reconciliation, and
-            # before the card is used in another mode.
-            logger.exception("card %s stays in DRS mode for now", card)
-            return False
 
     def _require_drs_off(self, card: PciAddress) -> None:
         if card not in self._journal.snapshot().switched:

@@ -7,7 +7,6 @@ from typing import Any
 
 from dra_driver.model.card import Card, Cards
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.mode import Mode
 from dra_driver.model.names import DRIVER
 from dra_driver.model.profile import ProfileTable, ProfileTableOf
 from dra_driver.node.checkpoint.records import PreparedDevice
@@ -40,9 +39,8 @@ def device_statuses(
 
 def _by_entry(devices: Iterable[PreparedDevice]) -> Iterable[Sequence[PreparedDevice]]:
     entries: dict[object, list[PreparedDevice]] = {}
-    for at, device in enumerate(devices):
-        alone = at if device.mode is Mode.WHOLE else None
-        key = (device.pool, device.device_name, device.share_id, alone)
+    for device in devices:
+        key = (device.pool, device.device_name, device.share_id)
         entries.setdefault(key, []).append(device)
     return entries.values()
 

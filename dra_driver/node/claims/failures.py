@@ -75,7 +75,6 @@ class DeviceCircuitBreaker:
         on_tripped: OnTripped = lambda _device, _reason: None,
         clock: Clock = time.monotonic,
     ) -> None:
-        """`clock` gives seconds."""
         self._on_tripped = on_tripped
         self._clock = clock
         self._lock = threading.Lock()

@@ -78,8 +78,7 @@ class PreparedClaimManager:
         )
 
     def share(self, device: PreparedDevice) -> Share | None:
-        """How much of its card the device is; None while that is unknown. Changes nothing. Raises
-        HardwareError if the card is lost or cannot be read, JournalError if the journal cannot."""
+        """As `dra_driver.node.plan.ShareOf`; changes nothing."""
         return self._device_ops.share(device)
 
     def attempt(self, owner: Owner, devices: PreparedDevices) -> AbstractContextManager[None]:
@@ -138,11 +137,8 @@ class PreparedClaimManager:
             return held.devices
 
     def unprepare(self, owner: Owner) -> None:
-        """Take back what the owner has; an owner without devices is a success.
-
-        Devices that cannot be destroyed become orphans after some tries, so that the pod can
-        terminate. Where the journal has lost the record, the CDI file says what the owner has.
-        """
+        """Take back what the owner has, or make orphans of it; an owner without devices is a
+        success. Where the journal has lost the record, the CDI file says what the owner has."""
         with self._locked(owner.uid, recall=True) as held:
             if held is None:
                 self._specs.remove(owner.uid)
@@ -225,19 +221,17 @@ class PreparedClaimManager:
         with self._locks.claim(uid):
             # Whoever changes the claim has its lock, so it stays as it is read here.
             held = self._journal.snapshot().claims.get(uid)
-            if held is None and (recall or not self._journal.is_complete):
+            is_whole = self._journal.is_complete
+            if held is None and (recall or not is_whole):
                 held = self._specs.read_claim(uid)
-            elif held is not None and self._may_be_prepared(held):
+            elif held is not None and held.state is ClaimState.PREPARE_STARTED and not is_whole:
+                # The record that ended the prepare may be lost: then the file proves that it ended,
+                # and has more than the intent has.
                 held = self._specs.read_claim(uid) or held
             cards = {device.card for device in wanted if not device.admin_access}
             cards |= held.cards if held else set()
             with self._locks.cards(cards):
                 yield held
-
-    def _may_be_prepared(self, held: PreparedClaim) -> bool:
-        """Whether the record that ended a prepare may be lost: then the CDI file proves that it
-        ended, and has more than the intent has."""
-        return held.state is ClaimState.PREPARE_STARTED and not self._journal.is_complete
 
     def _recorded(self, held: PreparedClaim) -> PreparedClaim:
         """Write a record of a claim that has none; raises Refused where another owner holds its

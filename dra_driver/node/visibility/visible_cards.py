@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from dra_driver.model.claims.claim import Object, claim_names
+from dra_driver.model.claims.claim import ClaimRef, Object, claim_names
 from dra_driver.model.claims.usage_sets import UsageSet, Use, may_be_together, usage_sets
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.pci import PciAddress
@@ -47,7 +47,7 @@ def resolve_visible_cards(
         pods = find_pods(refs, objects, reader, node)
     if not pods:
         if not is_one:
-            raise _unknown_pod(call, node)
+            raise _unknown_pod(refs, objects, node)
         for claim in new.values():  # no container here can use it with another claim
             cards = _cards_seen(claim.devices)
             claim.devices = tuple(replace(each, visible_cards=cards) for each in claim.devices)
@@ -78,16 +78,14 @@ def _agreed(
     return answers[0]
 
 
-def _unknown_pod(call: PrepareCall, node: str) -> Refused:
-    read = [claim.object for claim in call.values() if claim.object is not None]
+def _unknown_pod(refs: Sequence[ClaimRef], read: Sequence[Object], node: str) -> Refused:
     remedy = "check that the claims' status.reservedFor names the pod"
     if read and all(map(is_of_group, read)):
         remedy = "let a pod use one claim of its PodGroup, with one request"
-    names = ", ".join(sorted(claim.ref.name for claim in call.values()))
-    namespace = next(iter(call.values())).ref.namespace
+    names = ", ".join(sorted(ref.name for ref in refs))
     return Refused(
-        f"no pod on node {node} is known to use claims {names} of namespace {namespace} together, "
-        "so what each container sees is unknown",
+        f"no pod on node {node} is known to use claims {names} of namespace {refs[0].namespace} "
+        "together, so what each container sees is unknown",
         remedy=remedy,
     )
 

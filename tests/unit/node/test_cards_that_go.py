@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.effects import Effects, Point
 from tests.unit.node.card_changes import (
@@ -149,24 +148,6 @@ def test_the_kernel_driver_is_loaded_anew_while_cards_are_used(world: DrsWorld) 
     assert '"ENFLAME_VISIBLE_DEVICES=6"' in texts["gcu.enflame.com-claim-uid-b.json"]
     assert agent.preparer.unprepare(refs) == {ref.uid: None for ref in refs}
     assert (world.tool.instances(ONE), agent.held()) == ((), {})
-
-
-def test_a_card_that_hangs_holds_a_start_up_once_and_not_for_each_claim(tmp_path: Path) -> None:
-    """A call that hangs takes the whole limit (20 s), and nothing is served before recovery is
-    over; after 30 s without an agent the kubelet deletes the slices of all cards."""
-    world = DrsWorld(tmp_path, tool=tool(), breaker=HungCardBreaker(20, clock=lambda: 0.0))
-    agent = world.start()
-    refs = [world.api.add(instance(f"c{number}", 0, 1)) for number in range(6)]
-    assert errors(agent, *refs) == [""] * 6
-    agent.journal.close()
-    files = world.files()
-    world.tool.set_fault("card-hangs", card=ONE)
-    before = len(world.tool.calls)
-    agent = world.start()
-    assert agent.held() == {ref.uid: "prepared" for ref in refs}
-    assert world.files() == files
-    hung = world.tool.calls[before:]
-    assert len(hung) <= 2, hung
 
 
 def goes(world: DrsWorld) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
-from dra_driver.node.cdi.spec import Injection
 from tests.unit.node.drs_world import DrsWorld, edits, errors, instance, share, slices, tool, whole
 from tests.unit.node.world import CARDS, Agent, claim, pod, result
 
@@ -92,12 +91,6 @@ def test_a_tool_that_prints_no_uuid(tmp_path: Path) -> None:
     ]
     agent.preparer.unprepare([ref])
     assert world.tool.instances(ONE) == ()
-
-
-def test_the_vendors_runtime_needs_the_variables_only(tmp_path: Path) -> None:
-    world = DrsWorld(tmp_path, injection=Injection.RUNTIME)
-    errors(world.start(), world.api.add(instance("a", 0, 1)))
-    assert [list(edit) for edit in edits(world, "a")] == [["env"]]
 
 
 def test_shared_slices_are_counted(world: DrsWorld, agent: Agent) -> None:

@@ -215,14 +215,6 @@ def test_a_loss_is_remembered_until_it_is_made_good(tmp_path: Path) -> None:
     assert len(damaged(tmp_path)) == 1
 
 
-def test_a_damaged_journal_that_cannot_be_written_anew_is_not_written_to(tmp_path: Path) -> None:
-    opened(tmp_path).write(prepared(1))
-    (tmp_path / "journal").write_bytes((tmp_path / "journal").read_bytes()[3:])
-    full = Failing(Point.JOURNAL_COMPACT_WRITE, lambda: OSError(errno.ENOSPC, "full"))
-    with pytest.raises(JournalError):
-        opened(tmp_path, full)
-
-
 def test_a_damaged_journal_waits_for_room_on_the_disk(tmp_path: Path) -> None:
     """The start is tried again and again; what can be read of the file is lost at none of them."""
     (tmp_path / "journal").write_bytes(SMALL[:-1])
@@ -261,6 +253,26 @@ def test_where_files_have_one_name_only_a_damaged_one_is_moved(
     Journal(tmp_path, capacity=CAPACITY).open()
     [aside] = damaged(tmp_path)
     assert aside.read_bytes() == SMALL[:-1]
+
+
+def test_what_a_disk_does_not_give_back_is_kept_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To read it again is for a person, with other tools."""
+    (tmp_path / "journal").write_bytes(SMALL)
+    journal = Journal(tmp_path, capacity=CAPACITY)
+
+    def refuse(*_: object) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pread", refuse)
+        journal.open()
+    assert (journal.is_complete, uids(journal)) == (False, set())
+    journal.write(prepared(1))
+    assert uids(opened(tmp_path)) == {"uid-1"}
+    [aside] = damaged(tmp_path)
+    assert aside.read_bytes() == SMALL
 
 
 def test_a_file_that_cannot_be_read_is_put_aside(tmp_path: Path) -> None:

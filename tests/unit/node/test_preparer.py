@@ -127,6 +127,14 @@ def test_one_claims_failure_is_its_own(world: World, agent: Agent) -> None:
     assert prepared(agent, good) == [""]
 
 
+def test_a_claim_is_reported_when_it_is_prepared_for_the_first_time(
+    world: World, agent: Agent
+) -> None:
+    one, bad = (world.api.add(claim("one", result(0))), world.api.add(claim("bad", result("x"))))
+    assert [bool(*prepared(agent, ref)) for ref in (bad, one, one)] == [True, False, False]
+    assert world.on_prepared == ["one"]
+
+
 def test_a_bug_met_by_one_claim_is_its_result(
     world: World, agent: Agent, caplog: pytest.LogCaptureFixture
 ) -> None:

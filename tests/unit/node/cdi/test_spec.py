@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,12 +15,13 @@ from tests.unit.node.world import CARDS, Machine, hold
 
 REF = ClaimRef("team", "one", "uid-one")
 MACHINE = Machine()
+FOLDER = Path("/metadata")
 TWO = (hold(0, visible_cards=CARDS[:2]), hold(1, request="other", visible_cards=CARDS[:2]))
 
 
 def spec(holds: tuple[PreparedDevice, ...], injection: Injection = Injection.CDI) -> dict[str, Any]:
     cards = {address: MACHINE.card(address) for address in CARDS}
-    found: dict[str, Any] = json.loads(render(REF, holds, cards, injection))
+    found: dict[str, Any] = json.loads(render(REF, holds, cards, injection, FOLDER))
     return found
 
 
@@ -72,9 +74,9 @@ def test_every_share_of_a_claim_has_an_id_of_its_own() -> None:
 
 def test_the_file_tells_what_a_lost_journal_told() -> None:
     cards = {address: MACHINE.card(address) for address in CARDS}
-    content = render(REF, TWO, cards, Injection.CDI)
+    content = render(REF, TWO, cards, Injection.CDI, FOLDER)
     assert read_record(content, "uid-one") == (REF, TWO)
-    assert render(REF, TWO, cards, Injection.CDI) == content
+    assert render(REF, TWO, cards, Injection.CDI, FOLDER) == content
 
 
 @pytest.mark.parametrize(
@@ -89,7 +91,7 @@ def test_the_file_tells_what_a_lost_journal_told() -> None:
         pytest.param(b'{"annotations": {"gcu.enflame.com/prepared": 7}}', id="a number"),
         pytest.param(b'{"annotations": {"gcu.enflame.com/prepared": "{}"}}', id="no record"),
         pytest.param(
-            render(ClaimRef("t", "n", "uid-other"), (), {}, Injection.CDI), id="no devices"
+            render(ClaimRef("t", "n", "uid-other"), (), {}, Injection.CDI, FOLDER), id="no devices"
         ),
         pytest.param(
             render(
@@ -97,6 +99,7 @@ def test_the_file_tells_what_a_lost_journal_told() -> None:
                 (hold(0),),
                 {CARDS[0]: MACHINE.card(CARDS[0])},
                 Injection.CDI,
+                FOLDER,
             ),
             id="another claim's",
         ),

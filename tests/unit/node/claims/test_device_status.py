@@ -76,7 +76,8 @@ def test_why_a_claim_is_not_prepared_is_told() -> None:
 
 def test_slices_and_whole_cards() -> None:
     shared = hold(0, mode=Mode.SHARED, share_id="s", consumed={"slices": "2"})
-    statuses = device_statuses([shared, hold(0), hold(0, admin_access=True)], THERE, now=NOW)
+    seen = structs.replace(hold(0, admin_access=True), device_name="admin-0000-0d-00-0")
+    statuses = device_statuses([shared, hold(0), seen], THERE, now=NOW)
     assert [status["data"] for status in statuses] == [
         {"card": "0000:0d:00.0", "mode": "shared", "index": 3, "minor": 3, "slices": "2"},
         {"card": "0000:0d:00.0", "mode": "whole", "index": 3, "minor": 3},
