@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from pathlib import Path
 
 from dra_driver.device_plugin.allocator import Allocator, ChooseInjection
 from dra_driver.device_plugin.garbage_collector import DeviceSets, GarbageCollector
@@ -88,7 +87,7 @@ class ModeHandler:
 
 class DevicePlugin(ResourceServers):
     """Serves the cards of `view`. `on_change` is called when devices were given to a container, or
-    released."""
+    released, and has to call `notify`."""
 
     def __init__(
         self,
@@ -99,7 +98,7 @@ class DevicePlugin(ResourceServers):
         injection_method: ChooseInjection,
         on_change: OnChange,
         node_name: str,
-        kubelet_root: Path,
+        folders: Folders,
         pod_uid: str = "",
         release_interval: float = 10.0,
         register_after: float = 0.0,
@@ -108,8 +107,6 @@ class DevicePlugin(ResourceServers):
         effects: Effects = NO_FAULTS,
     ) -> None:
         """`pods` are the node's. The others as of `ResourceServers`."""
-        folders = Folders.of(kubelet_root)
-        self._on_use = on_change
         self._pods = pods or NodePods()
         self._checkpoint = folders.checkpoint
         self._record = KubeletRecord(folders, send_list=self.notify)
@@ -128,7 +125,7 @@ class DevicePlugin(ResourceServers):
                     mode,
                     view=view,
                     allocator=allocator,
-                    on_change=self._on_change,
+                    on_change=on_change,
                     hints=self._hints,
                 ),
             )
@@ -136,7 +133,7 @@ class DevicePlugin(ResourceServers):
         }
         super().__init__(
             handlers,
-            kubelet_root=kubelet_root,
+            folders=folders,
             pod_uid=pod_uid,
             register_after=register_after,
             effects=effects,
@@ -145,7 +142,7 @@ class DevicePlugin(ResourceServers):
             view=view,
             claim_manager=claim_manager,
             still_in_use=self._still_in_use,
-            on_change=self._on_change,
+            on_change=on_change,
             interval=release_interval,
         )
 
@@ -179,10 +176,6 @@ class DevicePlugin(ResourceServers):
     def _still_in_use(self, devices: DeviceSets) -> DeviceSets:
         found = [each for each in self._record.read() if each.devices in devices]
         return device_sets(self._pods.without_ended(found))
-
-    def _on_change(self) -> None:
-        self.notify()
-        self._on_use()
 
 
 def device_sets(recorded: Iterable[Recorded]) -> DeviceSets:

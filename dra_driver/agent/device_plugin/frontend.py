@@ -56,6 +56,7 @@ class DevicePluginFrontend:
         self._settings = settings
         self._context = context
         self._takes_cdi: bool | None = None
+        self._folders = folders = Folders.of(settings.kubelet_root)
         here = f"spec.nodeName={settings.node_name}"
         pods = NodePods(
             lambda: context.api.list(PODS, field_selector=here).items, lag=self._pods_lag
@@ -68,7 +69,7 @@ class DevicePluginFrontend:
             injection_method=self.injection_method,
             on_change=context.on_change,
             node_name=settings.node_name,
-            kubelet_root=settings.kubelet_root,
+            folders=folders,
             pod_uid=settings.pod_uid,
             release_interval=settings.release_interval,
             register_after=_REGISTER_AFTER,
@@ -76,7 +77,6 @@ class DevicePluginFrontend:
             measure=metrics.timed_devices,
             effects=context.effects,
         )
-        folders = Folders.of(settings.kubelet_root)
         self._annotator = NodeMetadataWriter(
             "node-annotator",
             context.api,
@@ -91,7 +91,7 @@ class DevicePluginFrontend:
 
     def serve(self) -> None:
         """Answer the kubelet; raises SocketError."""
-        plugins = Folders.of(self._settings.kubelet_root).plugins
+        plugins = self._folders.plugins
         if self._settings.mode == "dra" and not plugins.is_dir():
             # The chart mounts it only if the agent may have to serve the device plugin.
             raise SocketError(

@@ -156,7 +156,7 @@ class ResourceServers(Background):
         self,
         handlers: Mapping[str, DeviceHandler],
         *,
-        kubelet_root: Path,
+        folders: Folders,
         pod_uid: str,
         register_after: float | None,
         effects: Effects,
@@ -164,7 +164,6 @@ class ResourceServers(Background):
         """`pod_uid` is that of the agent's pod: two agents can serve side by side. The resources
         are registered after `announce`, or after `register_after` seconds if that is not None."""
         super().__init__("plugin-watch", interrupt=self.announce)
-        folders = Folders.of(kubelet_root)
         self._servers = [
             ResourceServer(
                 resource,

@@ -26,7 +26,7 @@ class Node:
     def servers(self, patience: float | None = 0.0) -> ResourceServers:
         made = ResourceServers(
             self.handlers,
-            kubelet_root=self.kubelet.folders.plugins.parent,
+            folders=self.kubelet.folders,
             pod_uid="",
             register_after=patience,
             effects=Effects(),
