@@ -38,7 +38,7 @@ from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.kube.api import Api
 from dra_driver.kube.events import EventRecorder
 from dra_driver.kubelet_api.pod_resources import ContainerList, PodResources
-from dra_driver.kubelet_api.sockets import Folders, socket_identity
+from dra_driver.kubelet_api.sockets import Folders, file_identity
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import DRIVER
 from dra_driver.node.cdi.directory import CdiDirectory
@@ -169,7 +169,7 @@ class Agent:
             api,
             settings.node_name,
             cards=lambda: self._cards.latest,
-            kubelet=lambda: socket_identity(folders.kubelet),
+            kubelet=lambda: file_identity(folders.kubelet),
         )
         self._labels_node = settings.node_labels
         for follower in (self._dra, self._device_plugin, self._card_count):

@@ -26,7 +26,7 @@ from dra_driver.kube.resources import PODS
 from dra_driver.kube.watch import Reflector
 from dra_driver.kubelet_api.device_plugin.record import known_checkpoint
 from dra_driver.kubelet_api.errors import SocketError
-from dra_driver.kubelet_api.sockets import Folders, socket_identity
+from dra_driver.kubelet_api.sockets import Folders, file_identity
 from dra_driver.model.card import Problem
 from dra_driver.model.names import FIELD_MANAGER, TAINT_CHANGING
 from dra_driver.model.pci import PciAddress
@@ -85,7 +85,7 @@ class DevicePluginFrontend:
                 self._annotated_view(), known_checkpoint(folders.checkpoint)
             ),
             field_manager=FIELD_MANAGER,
-            kubelet=lambda: socket_identity(folders.kubelet),
+            kubelet=lambda: file_identity(folders.kubelet),
         )
         self._annotates = False
 

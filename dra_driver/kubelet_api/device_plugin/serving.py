@@ -24,14 +24,12 @@ from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
 from dra_driver.kubelet_api.rpc import connected, reason
 from dra_driver.kubelet_api.server import UnixServer
-from dra_driver.kubelet_api.sockets import Folders, socket_identity
+from dra_driver.kubelet_api.sockets import Folders, file_identity
 from dra_driver.model.effects import NO_FAULTS, Effects, Point
 from dra_driver.util.background import Background
 from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
-
-API_VERSION: Final = "v1beta1"
 
 _THREADS: Final = 64
 """How many calls are handled at a time, even while all streams are open."""
@@ -97,7 +95,7 @@ class ResourceServer:
         except SocketError as error:
             self._report(f"{self.resource} is not served: {error}")
             return
-        kubelet = socket_identity(self.kubelet)
+        kubelet = file_identity(self.kubelet)
         if kubelet is None:
             self._report(f"the kubelet does not serve {self.kubelet}")
         elif self._is_unknown_to(kubelet):
@@ -116,7 +114,7 @@ class ResourceServer:
 
     def _register(self, kubelet: tuple[int, int]) -> None:
         request = api.RegisterRequest(
-            version=API_VERSION,
+            version=api.DESCRIPTOR.package,
             endpoint=self.socket.name,
             resource_name=self.resource,
             options=OPTIONS,
