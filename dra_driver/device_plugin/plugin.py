@@ -48,7 +48,6 @@ class ModeHandler:
 
     mode: Mode
     _: KW_ONLY
-    view: NodeViewSource
     allocator: Allocator
     on_change: OnChange
     hints: FindHints
@@ -57,7 +56,7 @@ class ModeHandler:
     def devices(self) -> Sequence[ListedDevice]:
         """The devices as they are now, or as they last were if the journal cannot be read."""
         try:
-            view = self.view()
+            view = self.allocator.view()
         except JournalError as error:
             logger.warning("the kubelet gets the former list of devices: %s", error)
             return self._last
@@ -68,7 +67,7 @@ class ModeHandler:
         """Binpack. Empty if the journal cannot be read: then the kubelet takes any devices."""
         hints = self.hints(self.mode, size)  # first, as it may wait
         try:
-            view = self.view()
+            view = self.allocator.view()
         except JournalError as error:
             logger.warning("no devices are preferred: %s", error)
             return ()
@@ -123,7 +122,6 @@ class DevicePlugin(ResourceServers):
                 RESOURCES[mode],
                 ModeHandler(
                     mode,
-                    view=view,
                     allocator=allocator,
                     on_change=on_change,
                     hints=self._hints,
