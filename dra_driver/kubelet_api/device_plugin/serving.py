@@ -24,6 +24,7 @@ from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
 from dra_driver.kubelet_api.rpc import connected, reason
 from dra_driver.kubelet_api.server import UnixServer
+from dra_driver.kubelet_api.siblings import RESOURCES, Siblings
 from dra_driver.kubelet_api.sockets import Folders, file_identity
 from dra_driver.model.effects import NO_FAULTS, Effects, Point
 from dra_driver.util.background import Background
@@ -172,6 +173,7 @@ class ResourceServers(Background):
             )
             for resource, handler in handlers.items()
         ]
+        self._siblings = Siblings({each.socket: RESOURCES for each in self._servers}, effects)
         self._register_after = register_after
         self._announced = threading.Event()
         self.serves = False
@@ -216,4 +218,5 @@ class ResourceServers(Background):
             for server in self._servers:
                 if not self._stopped.is_set():  # a socket that is made now would stay
                     server.check()
+            self._siblings.run_once()
             self._wait(_CHECK_EVERY)
