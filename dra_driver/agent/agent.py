@@ -25,7 +25,7 @@ from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.device_plugin.card_count import CardCount
 from dra_driver.kube.api import Api
 from dra_driver.kubelet_api.pod_resources import ContainerList, PodResources
-from dra_driver.kubelet_api.sockets import Folders, socket_identity
+from dra_driver.kubelet_api.sockets import Folders, file_identity
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import GcuError
 from dra_driver.node.cdi.spec import Injection
@@ -79,7 +79,7 @@ class Agent:
             api,
             settings.node_name,
             cards=context.by_address,
-            kubelet=lambda: socket_identity(folders.kubelet),
+            kubelet=lambda: file_identity(folders.kubelet),
         )
         for follower in (self._dra, self._device_plugin, self._card_count):
             context.on_change.subscribe(follower.wake)

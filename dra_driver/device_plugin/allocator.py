@@ -16,12 +16,13 @@ from dra_driver.device_plugin.inventory import (
     offered_total,
 )
 from dra_driver.kubelet_api.device_plugin.service import ContainerEdits
+from dra_driver.model.claims.amounts import CAPACITY_OF_MODE
 from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.devices.device import device_name
 from dra_driver.model.devices.plugin_device import RESOURCES, PluginDevice
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import CAPACITY_SIZE, CAPACITY_SLICES, TAINT_UNHEALTHY
+from dra_driver.model.names import TAINT_UNHEALTHY
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.spec import device_id, environment
 from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
@@ -144,12 +145,8 @@ class Allocator:
 
 def planned_devices(grant: ContainerAllocation, pool: str) -> PreparedDevices:
     """The devices of a container: for each of its cards the device that a claim would have."""
-    amount = str(len(grant.devices))
-    consumed = {
-        Mode.WHOLE: {},
-        Mode.SHARED: {CAPACITY_SLICES: amount},
-        Mode.DRS: {CAPACITY_SIZE: amount},
-    }[grant.mode]
+    capacity = CAPACITY_OF_MODE.get(grant.mode)
+    consumed = {capacity: str(len(grant.devices))} if capacity else {}
     return tuple(
         PreparedDevice(
             request=RESOURCES[grant.mode],

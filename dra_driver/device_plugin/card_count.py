@@ -16,6 +16,7 @@ from typing import Any
 
 from dra_driver.kubelet_api.device_plugin.service import ContainerEdits, ListedDevice
 from dra_driver.kubelet_api.device_plugin.serving import ResourceServers
+from dra_driver.kubelet_api.sockets import Folders
 from dra_driver.model.effects import NO_FAULTS, Effects
 from dra_driver.model.names import RESOURCE_COUNT
 from dra_driver.model.pci import PciAddress
@@ -55,7 +56,7 @@ class CardCount(ResourceServers):
     ) -> None:
         super().__init__(
             {RESOURCE_COUNT: CountHandler(cards)},
-            kubelet_root=kubelet_root,
+            folders=Folders.of(kubelet_root),
             pod_uid=pod_uid,
             register_after=None,
             effects=effects,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from pathlib import Path
 
 from dra_driver.device_plugin.allocator import Allocator, ChooseInjection
 from dra_driver.device_plugin.garbage_collector import DeviceSets, GarbageCollector
@@ -49,7 +48,6 @@ class ModeHandler:
 
     mode: Mode
     _: KW_ONLY
-    view: NodeViewSource
     allocator: Allocator
     on_change: OnChange
     hints: FindHints
@@ -58,7 +56,7 @@ class ModeHandler:
     def devices(self) -> Sequence[ListedDevice]:
         """The devices as they are now, or as they last were if the journal cannot be read."""
         try:
-            view = self.view()
+            view = self.allocator.view()
         except JournalError as error:
             logger.warning("the kubelet gets the former list of devices: %s", error)
             return self._last
@@ -69,7 +67,7 @@ class ModeHandler:
         """Binpack. Empty if the journal cannot be read: then the kubelet takes any devices."""
         hints = self.hints(self.mode, size)  # first, as it may wait
         try:
-            view = self.view()
+            view = self.allocator.view()
         except JournalError as error:
             logger.warning("no devices are preferred: %s", error)
             return ()
@@ -88,7 +86,7 @@ class ModeHandler:
 
 class DevicePlugin(ResourceServers):
     """Serves the cards of `view`. `on_change` is called when devices were given to a container, or
-    released."""
+    released, and has to call `notify`."""
 
     def __init__(
         self,
@@ -99,7 +97,7 @@ class DevicePlugin(ResourceServers):
         injection_method: ChooseInjection,
         on_change: OnChange,
         node_name: str,
-        kubelet_root: Path,
+        folders: Folders,
         pod_uid: str = "",
         release_interval: float = 10.0,
         register_after: float = 0.0,
@@ -108,8 +106,6 @@ class DevicePlugin(ResourceServers):
         effects: Effects = NO_FAULTS,
     ) -> None:
         """`pods` are the node's. The others as of `ResourceServers`."""
-        folders = Folders.of(kubelet_root)
-        self._on_use = on_change
         self._pods = pods or NodePods()
         self._checkpoint = folders.checkpoint
         self._record = KubeletRecord(folders, send_list=self.notify)
@@ -126,9 +122,8 @@ class DevicePlugin(ResourceServers):
                 RESOURCES[mode],
                 ModeHandler(
                     mode,
-                    view=view,
                     allocator=allocator,
-                    on_change=self._on_change,
+                    on_change=on_change,
                     hints=self._hints,
                 ),
             )
@@ -136,7 +131,7 @@ class DevicePlugin(ResourceServers):
         }
         super().__init__(
             handlers,
-            kubelet_root=kubelet_root,
+            folders=folders,
             pod_uid=pod_uid,
             register_after=register_after,
             effects=effects,
@@ -145,7 +140,7 @@ class DevicePlugin(ResourceServers):
             view=view,
             claim_manager=claim_manager,
             still_in_use=self._still_in_use,
-            on_change=self._on_change,
+            on_change=on_change,
             interval=release_interval,
         )
 
@@ -179,10 +174,6 @@ class DevicePlugin(ResourceServers):
     def _still_in_use(self, devices: DeviceSets) -> DeviceSets:
         found = [each for each in self._record.read() if each.devices in devices]
         return device_sets(self._pods.without_ended(found))
-
-    def _on_change(self) -> None:
-        self.notify()
-        self._on_use()
 
 
 def device_sets(recorded: Iterable[Recorded]) -> DeviceSets:

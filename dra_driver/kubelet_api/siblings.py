@@ -5,20 +5,20 @@ from __future__ import annotations
 import logging
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.names import DRIVER
 
 logger = logging.getLogger(__name__)
 
-# As `Sockets.of` names them. Other drivers' sockets lie in the kubelet's plugins_registry, too.
+# As `socket_path` and its callers name them. Other drivers' sockets lie in the same folders.
 _HASHED: Final = r"gcu-[0-9a-f]{16}"
-_SERVICE: Final = re.compile(rf"(dra(-.+)?|{_HASHED})\.sock")
-_REGISTRATION: Final = re.compile(rf"({re.escape(DRIVER)}(-.+)?|{_HASHED})-reg\.sock")
+SERVICES: Final = re.compile(rf"(dra(-.+)?|{_HASHED})\.sock")
+REGISTRATIONS: Final = re.compile(rf"({re.escape(DRIVER)}(-.+)?|{_HASHED})-reg\.sock")
+RESOURCES: Final = re.compile(rf"({re.escape(DRIVER)}-.+|{_HASHED})\.sock")
 
 
 class Siblings:
@@ -29,8 +29,9 @@ class Siblings:
     between its bind and its listen.
     """
 
-    def __init__(self, own: Sockets, effects: Effects) -> None:
-        self._own = {own.service: _SERVICE, own.registration: _REGISTRATION}
+    def __init__(self, own: Mapping[Path, re.Pattern[str]], effects: Effects) -> None:
+        """`own` are the agent's sockets, each with the names of others in the same folder."""
+        self._own = own
         self._effects = effects
         self._alive: frozenset[Path] = frozenset()
         self._dead: frozenset[Path] = frozenset()
@@ -47,16 +48,16 @@ class Siblings:
         return bool(ended)
 
     def _found(self) -> Iterator[Path]:
-        for own, names in self._own.items():
+        for folder, names in {(own.parent, names) for own, names in self._own.items()}:
             try:
-                paths = sorted(own.parent.iterdir())
+                paths = sorted(folder.iterdir())
             except OSError as error:
-                logger.debug("%s cannot be listed: %s", own.parent, error.strerror)
+                logger.debug("%s cannot be listed: %s", folder, error.strerror)
                 continue
             yield from (
                 path
                 for path in paths
-                if path != own and names.fullmatch(path.name) and path.is_socket()
+                if path not in self._own and names.fullmatch(path.name) and path.is_socket()
             )
 
     def _remove(self, path: Path) -> None:

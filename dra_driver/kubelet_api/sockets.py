@@ -104,8 +104,9 @@ def remove_stale(path: Path, effects: Effects) -> None:
         raise SocketError(f"{path} cannot be removed: {error.strerror}") from error
 
 
-def socket_identity(path: Path) -> tuple[int, int] | None:
-    """Identifies the kubelet's socket, which it makes at each start; None if there is none."""
+def file_identity(path: Path) -> tuple[int, int] | None:
+    """Identifies a file that the kubelet makes anew: its socket at each start, its checkpoint at
+    each write. None if there is none."""
     try:
         found = path.stat()
     except OSError:

@@ -25,7 +25,7 @@ from dra_driver.kube.resources import PODS
 from dra_driver.kube.watch import Reflector
 from dra_driver.kubelet_api.device_plugin.record import known_checkpoint
 from dra_driver.kubelet_api.errors import SocketError
-from dra_driver.kubelet_api.sockets import Folders, socket_identity
+from dra_driver.kubelet_api.sockets import Folders, file_identity
 from dra_driver.model.card import Problem
 from dra_driver.model.names import FIELD_MANAGER, TAINT_CHANGING
 from dra_driver.model.pci import PciAddress
@@ -55,6 +55,7 @@ class DevicePluginFrontend:
         self._settings = settings
         self._context = context
         self._takes_cdi: bool | None = None
+        self._folders = folders = Folders.of(settings.kubelet_root)
         here = f"spec.nodeName={settings.node_name}"
         pods = NodePods(
             lambda: context.api.list(PODS, field_selector=here).items, lag=self._pods_lag
@@ -67,7 +68,7 @@ class DevicePluginFrontend:
             injection_method=self.injection_method,
             on_change=context.on_change,
             node_name=settings.node_name,
-            kubelet_root=settings.kubelet_root,
+            folders=folders,
             pod_uid=settings.pod_uid,
             release_interval=settings.release_interval,
             register_after=_REGISTER_AFTER,
@@ -75,7 +76,6 @@ class DevicePluginFrontend:
             measure=metrics.timed_devices,
             effects=context.effects,
         )
-        folders = Folders.of(settings.kubelet_root)
         self._annotator = NodeMetadataWriter(
             "node-annotator",
             context.api,
@@ -84,13 +84,13 @@ class DevicePluginFrontend:
                 self._annotated_view(), known_checkpoint(folders.checkpoint)
             ),
             field_manager=FIELD_MANAGER,
-            kubelet=lambda: socket_identity(folders.kubelet),
+            kubelet=lambda: file_identity(folders.kubelet),
         )
         self._annotates = False
 
     def serve(self) -> None:
         """Answer the kubelet; raises SocketError."""
-        plugins = Folders.of(self._settings.kubelet_root).plugins
+        plugins = self._folders.plugins
         if self._settings.mode == "dra" and not plugins.is_dir():
             # The chart mounts it only if the agent may have to serve the device plugin.
             raise SocketError(

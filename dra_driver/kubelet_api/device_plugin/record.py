@@ -18,7 +18,7 @@ import msgspec
 
 from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.kubelet_api.pod_resources import PodResources
-from dra_driver.kubelet_api.sockets import Folders
+from dra_driver.kubelet_api.sockets import Folders, file_identity
 from dra_driver.util.background import Wait
 from dra_driver.util.hooks import Clock
 
@@ -76,14 +76,14 @@ class KubeletRecord:
 
     def checkpoint(self) -> tuple[Recorded, ...]:
         """The content of the checkpoint after the kubelet has written it again."""
-        before = _version(self._checkpoint)
+        before = file_identity(self._checkpoint)
         if not self._send_list():
             raise KubeletError(
                 "the kubelet does not listen to the device plugin",
                 remedy="it registers again within seconds; if this persists, see its readiness",
             )
         end = self._clock() + _WRITE_SECONDS
-        while _version(self._checkpoint) == before:
+        while file_identity(self._checkpoint) == before:
             if self._clock() >= end:
                 raise KubeletError(
                     f"the kubelet did not write {self._checkpoint} within {_WRITE_SECONDS:g} s",
@@ -133,12 +133,3 @@ def parse_checkpoint(content: bytes) -> tuple[Recorded, ...]:
             f"the kubelet's checkpoint of devices has an unknown format: {error!r}",
             remedy="use a version of the driver that supports this kubelet",
         ) from error
-
-
-def _version(path: Path) -> tuple[int, int] | None:
-    """Identifies the file, which the kubelet replaces at each write."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns

@@ -24,14 +24,13 @@ from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
 from dra_driver.kubelet_api.rpc import connected, reason
 from dra_driver.kubelet_api.server import UnixServer
-from dra_driver.kubelet_api.sockets import Folders, socket_identity
+from dra_driver.kubelet_api.siblings import RESOURCES, Siblings
+from dra_driver.kubelet_api.sockets import Folders, file_identity
 from dra_driver.model.effects import NO_FAULTS, Effects, Point
 from dra_driver.util.background import Background
 from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
-
-API_VERSION: Final = "v1beta1"
 
 _THREADS: Final = 64
 """How many calls are handled at a time, even while all streams are open."""
@@ -97,7 +96,7 @@ class ResourceServer:
         except SocketError as error:
             self._report(f"{self.resource} is not served: {error}")
             return
-        kubelet = socket_identity(self.kubelet)
+        kubelet = file_identity(self.kubelet)
         if kubelet is None:
             self._report(f"the kubelet does not serve {self.kubelet}")
         elif self._is_unknown_to(kubelet):
@@ -116,7 +115,7 @@ class ResourceServer:
 
     def _register(self, kubelet: tuple[int, int]) -> None:
         request = api.RegisterRequest(
-            version=API_VERSION,
+            version=api.DESCRIPTOR.package,
             endpoint=self.socket.name,
             resource_name=self.resource,
             options=OPTIONS,
@@ -156,7 +155,7 @@ class ResourceServers(Background):
         self,
         handlers: Mapping[str, DeviceHandler],
         *,
-        kubelet_root: Path,
+        folders: Folders,
         pod_uid: str,
         register_after: float | None,
         effects: Effects,
@@ -164,7 +163,6 @@ class ResourceServers(Background):
         """`pod_uid` is that of the agent's pod: two agents can serve side by side. The resources
         are registered after `announce`, or after `register_after` seconds if that is not None."""
         super().__init__("plugin-watch", interrupt=self.announce)
-        folders = Folders.of(kubelet_root)
         self._servers = [
             ResourceServer(
                 resource,
@@ -175,6 +173,7 @@ class ResourceServers(Background):
             )
             for resource, handler in handlers.items()
         ]
+        self._siblings = Siblings({each.socket: RESOURCES for each in self._servers}, effects)
         self._register_after = register_after
         self._announced = threading.Event()
         self.serves = False
@@ -219,4 +218,5 @@ class ResourceServers(Background):
             for server in self._servers:
                 if not self._stopped.is_set():  # a socket that is made now would stay
                     server.check()
+            self._siblings.run_once()
             self._wait(_CHECK_EVERY)

@@ -14,7 +14,7 @@ from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.generated import dra_v1_pb2, pluginregistration_v1_pb2
 from dra_driver.kubelet_api.rpc import connected, reason
 from dra_driver.kubelet_api.server import UnixServer
-from dra_driver.kubelet_api.siblings import Siblings
+from dra_driver.kubelet_api.siblings import REGISTRATIONS, SERVICES, Siblings
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.effects import NO_FAULTS, Effects
 from dra_driver.telemetry.program import Deadline
@@ -89,7 +89,9 @@ class KubeletPlugin(Background):
         self._check_every = check_every
         self._sockets = sockets
         self._broadcaster = Broadcaster(health, resend=health_service.RESEND)
-        self._siblings = Siblings(sockets, effects)
+        self._siblings = Siblings(
+            {sockets.service: SERVICES, sockets.registration: REGISTRATIONS}, effects
+        )
         self._self_check = SelfCheck(sockets)
         self._registration = registration.Registration(sockets, registration_timeout)
         health_servicer = health_service.HealthServicer(self._broadcaster)

@@ -129,8 +129,16 @@ class DraServicer:
             except Exception as error:
                 logger.exception("the call failed")
                 found = {ref.uid: internal_error(error) for ref in refs}
-            results = _completed(found, refs)
-            errors = [each for each in results.values() if isinstance(each, GcuError)]
+            results: dict[str, R | GcuError] = {}
+            errors = []
+            for ref in refs:
+                result = found.get(ref.uid, GcuError(f"claim {ref} got no result"))
+                results[ref.uid] = result
+                if isinstance(result, GcuError):
+                    errors.append(result)
+                    logger.error("claim %s (%s): %s", ref, ref.uid, result)
+                else:
+                    logger.info("claim %s (%s): done", ref, ref.uid)
             self.observer.on_end(operation, time.perf_counter() - begun, errors)
             self.effects.before(reply)
             context.add_callback(partial(self.effects.after, reply))
@@ -182,17 +190,3 @@ def _prepared(result: Prepared | GcuError) -> api.NodePrepareResourceResponse:
             for device in result
         ]
     )
-
-
-def _completed(
-    found: Mapping[str, R | GcuError], refs: Sequence[ClaimRef]
-) -> dict[str, R | GcuError]:
-    """One result for each of `refs`, in their order. Each result is logged."""
-    results = {ref.uid: found.get(ref.uid, GcuError(f"claim {ref} got no result")) for ref in refs}
-    for ref in refs:
-        result = results[ref.uid]
-        if isinstance(result, GcuError):
-            logger.error("claim %s (%s): %s", ref, ref.uid, result)
-        else:
-            logger.info("claim %s (%s): done", ref, ref.uid)
-    return results

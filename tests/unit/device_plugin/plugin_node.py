@@ -53,7 +53,7 @@ class Node:
         self.plugin: DevicePlugin
         self.start()
         self.world.learn(self.agent)
-        self.plugin.notify()
+        self.tell()
         self.becomes(cards, cards * 6, cards * 6)
 
     def start(self) -> None:
@@ -65,15 +65,18 @@ class Node:
             claim_manager=self.agent.preparer.claim_manager,
             hardware=self.world.cards,
             injection_method=lambda: self.world.injection_method,
-            on_change=lambda: None,
+            on_change=self.tell,
             node_name=NODE,
-            kubelet_root=self.kubelet.folders.plugins.parent,
+            folders=self.kubelet.folders,
             release_interval=self.release_interval,
             pods=self.pods,
         )
         self.plugin.serve()
         self.kubelet.until(lambda: len(self.kubelet.registered) >= known + 3, "not registered")
         self.kubelet.until(self.is_known, "no lists came")
+
+    def tell(self) -> None:
+        self.plugin.notify()
 
     def is_known(self) -> bool:
         return all(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.kubelet_api.siblings import Siblings
+from dra_driver.kubelet_api.siblings import REGISTRATIONS, SERVICES, Siblings
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.effects import Effects
 
@@ -43,7 +43,8 @@ class Folders:
         return path
 
     def siblings(self) -> Siblings:
-        return Siblings(self.sockets, Effects())
+        own = {self.sockets.service: SERVICES, self.sockets.registration: REGISTRATIONS}
+        return Siblings(own, Effects())
 
 
 @pytest.fixture

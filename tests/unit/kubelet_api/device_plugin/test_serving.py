@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,7 +27,7 @@ class Node:
     def servers(self, patience: float | None = 0.0) -> ResourceServers:
         made = ResourceServers(
             self.handlers,
-            kubelet_root=self.kubelet.folders.plugins.parent,
+            folders=self.kubelet.folders,
             pod_uid="",
             register_after=patience,
             effects=Effects(),
@@ -86,6 +87,24 @@ def test_a_start_that_fails_can_be_tried_again(node: Node) -> None:
     for _ in range(2):
         servers.serve()
     node.wait()
+
+
+def test_the_sockets_of_a_dead_agent_go(node: Node) -> None:
+    """Whatever resource it served, and not those of others."""
+    folder = node.kubelet.folders.plugins
+    dead = [node.kubelet.folders.socket(name, "dead") for name in (ONE, "enflame.com/gcu-count")]
+    other = folder / "gpu.example.com.sock"
+    for path in (*dead, other):
+        with socket.socket(socket.AF_UNIX) as left:
+            left.bind(str(path))
+    servers = node.servers()
+    servers.serve()
+    node.wait()
+    for _ in range(2):
+        servers._siblings.run_once()
+    assert not any(path.exists() for path in dead)
+    assert other.exists()
+    assert all(node.kubelet.folders.socket(name, "").exists() for name in NAMES)
 
 
 def test_after_the_end_no_socket_is_made_anew(node: Node) -> None:
