@@ -27,17 +27,16 @@ class CacheFile(Generic[Content]):
         self._form = form
         self._effects = effects
 
-    def read(self) -> Content | None:
-        """None where there is no file, or none that can be read."""
-        if self._path is None:
-            return None
+    def read(self) -> Content:
+        """Empty where there is no file, or none that can be read."""
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=self._form)
+            if self._path is not None:
+                return msgspec.json.decode(self._path.read_bytes(), type=self._form)
         except FileNotFoundError:
-            return None
+            pass
         except (OSError, ValueError, RecursionError):
             logger.exception("%s cannot be read; it is written anew", self._path)
-            return None
+        return self._form()
 
     def write(self, content: Content) -> None:
         """The whole file, or the earlier one stays."""

@@ -53,7 +53,7 @@ class KnownNodes:
 
     def _known(self) -> _Nodes:
         if self._nodes is None:
-            self._nodes = self._file.read() or {}
+            self._nodes = self._file.read()
         return self._nodes
 
 

@@ -13,7 +13,7 @@ from dra_driver.hardware.drs.rows import (
     parse_profiles,
     parse_summary_instances,
 )
-from dra_driver.hardware.efsmi.join import by_address, mode_of
+from dra_driver.hardware.efsmi.join import by_address, located, mode_of
 from dra_driver.hardware.efsmi.listing import parse_list
 from dra_driver.hardware.efsmi.query import parse_query, parse_query_json
 from dra_driver.hardware.efsmi.sanitize import last_line
@@ -65,7 +65,8 @@ def _shown(text: str) -> object:
 def _joined(text: str) -> object:
     """An inventory's worth of outputs."""
     query, listing, summary = [*text.split(_SPLIT), "", ""][:3]
-    joined = by_address(parse_query(query), parse_list(listing))
+    found = parse_list(listing)
+    joined = by_address([located(card, found) for card in parse_query(query)])
     rows = parse_summary(summary)
     for address, card in joined.cards.items():
         assert card.address == address, card

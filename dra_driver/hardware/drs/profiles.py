@@ -48,7 +48,7 @@ class _ProfileTable(msgspec.Struct, frozen=True):
 
 
 class _TablesFile(msgspec.Struct, frozen=True):
-    tables: tuple[_ProfileTable, ...]
+    tables: tuple[_ProfileTable, ...] = ()
     format: Literal["gcu-dra-profiles"] = "gcu-dra-profiles"
     version: Literal[2] = 2
 
@@ -83,9 +83,8 @@ class ProfileTables:
         return self._tables
 
     def _load(self) -> dict[CardVariant, ProfileTable]:
-        found = self._file.read()
+        tables = self._file.read().tables
         try:
-            tables = found.tables if found is not None else ()
             return {each.variant: ProfileTable.of(each.profiles) for each in tables}
         except InvalidValue:
             logger.exception("the known profiles make no table; they are read again")

@@ -48,13 +48,12 @@ class Survey(msgspec.Struct, frozen=True):
         raise kind("; ".join([f"efsmi does not list card {address}", *doubts]))
 
 
-def by_address(queried: Sequence[QueriedCard], listed: Sequence[ListedCard]) -> Survey:
-    """Join the blocks of ``-q`` with addresses; where it prints none, those of ``-L`` are taken,
-    by index."""
+def by_address(queried: Sequence[QueriedCard]) -> Survey:
+    """What the blocks of ``-q`` say of each address."""
     found = Survey({}, {}, [])
     indexes = Counter(card.index for card in queried)
     claims: dict[PciAddress, list[QueriedCard]] = defaultdict(list)
-    for card in [_located(each, listed) for each in queried]:
+    for card in queried:
         if card.address is not None:
             claims[card.address].append(card)
         else:
@@ -104,8 +103,9 @@ def _slot(address: PciAddress) -> str:
     return str(address).partition(":")[2]
 
 
-def _located(card: QueriedCard, listed: Sequence[ListedCard]) -> QueriedCard:
-    # What was printed and not understood is not replaced by what another table says.
+def located(card: QueriedCard, listed: Sequence[ListedCard]) -> QueriedCard:
+    """The block of ``-q`` with the address that ``-L`` has for its index, where it has none. What
+    was printed and not understood is not replaced by what another table says."""
     if card.address is not None or any(doubt.startswith("PCIe Info") for doubt in card.unclear):
         return card
     found = [row for row in listed if row.index == card.index]

@@ -8,7 +8,6 @@ column: below ``GCU Virt`` of the header, the mode is the last word of a card's 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import msgspec
 
@@ -37,38 +36,26 @@ def parse_summary(text: str) -> tuple[SummaryRow, ...]:
     Raises HardwareError when there is no cell, or no column GCU Virt: giving out cards whose
     mode is unknown could take them from somebody.
     """
-    lines = text.splitlines()
-    column = next((at for line in lines for at in _virt_column(line)), None)
+    lines = [_cells(line) for line in text.splitlines()]
+    columns = (at for cells in lines for at, cell in enumerate(cells) if cell.endswith("GCU Virt"))
+    column = next(columns, None)
     if column is None:
         raise HardwareError(
             f"`efsmi` shows no column GCU Virt (it printed: {last_line(text)})",
             remedy="this driver needs efsmi 1.2 or newer",
         )
-    found = tuple(
-        _row(int(index[1]), slot[1].lower(), second, column)
-        for first, second in zip(lines, [*lines[1:], ""], strict=True)
-        for cells in [_cells(first)]
-        for index in [_INDEX.match(cells[0])]
-        for slot in [next(filter(None, map(_SLOT.search, cells[1:])), None)]
-        if index is not None and slot is not None
-    )
+    found = []
+    for first, second in zip(lines, [*lines[1:], [""]], strict=True):
+        index = _INDEX.match(first[0])
+        slot = next(filter(None, map(_SLOT.search, first[1:])), None)
+        if index is not None and slot is not None:
+            words = second[column].split() if column < len(second) else []
+            word = words[-1] if words else ""
+            mode = Virtualization(word) if word in set(Virtualization) else None
+            found.append(SummaryRow(int(index[1]), slot[1].lower(), mode, shown(word)))
     if not found:
         raise HardwareError(f"`efsmi` shows no card (it printed: {last_line(text)})")
-    return found
-
-
-def _row(index: int, slot: str, second: str, column: int) -> SummaryRow:
-    cells = _cells(second)
-    words = cells[column].split() if column < len(cells) else []
-    word = words[-1] if words else ""
-    mode = Virtualization(word) if word in set(Virtualization) else None
-    return SummaryRow(index, slot, mode, shown(word))
-
-
-def _virt_column(line: str) -> Iterator[int]:
-    for at, cell in enumerate(_cells(line)):
-        if cell.endswith("GCU Virt"):
-            yield at
+    return tuple(found)
 
 
 def _cells(line: str) -> list[str]:

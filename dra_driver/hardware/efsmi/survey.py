@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 
 from msgspec.structs import replace
 
-from dra_driver.hardware.efsmi.join import Survey, by_address
-from dra_driver.hardware.efsmi.listing import ListedCard, parse_list
+from dra_driver.hardware.efsmi.join import Survey, by_address, located
+from dra_driver.hardware.efsmi.listing import parse_list
 from dra_driver.hardware.efsmi.query import QueriedCard, parse_query, parse_query_json
 from dra_driver.hardware.efsmi.runner import Efsmi, EfsmiFailed, EfsmiHung
 from dra_driver.hardware.efsmi.summary import parse_summary
@@ -25,9 +25,8 @@ from dra_driver.model.pci import PciAddress
 
 logger = logging.getLogger(__name__)
 
-Queried = tuple[QueriedCard, ...]
-Answer = tuple[Queried, tuple[ListedCard, ...]] | HardwareError
-Answers = dict[int, Answer]
+Queried = Sequence[QueriedCard]
+Answers = dict[int, Queried | HardwareError]
 """By the index that was asked for."""
 
 
@@ -39,8 +38,6 @@ class Surveyor:
         self._efsmi = efsmi
         self._patience = patience
         self._indexes: dict[PciAddress, int] = {}
-        # Parsing takes up to 40 times the memory of the text, and each card may print its own.
-        self._parsing = threading.Lock()
 
     def survey(self, cards: Collection[PciAddress]) -> Survey:
         """Ask for `cards`, those on the PCI bus; there is at least one.
@@ -74,8 +71,7 @@ class Surveyor:
 
     def _at_once(self) -> Survey:
         queried = self._query()
-        rows = parse_summary(self._efsmi.run())
-        return replace(by_address(queried, self._listed(queried)), rows=rows)
+        return replace(by_address(queried), rows=parse_summary(self._efsmi.run()))
 
     def _probable(self, cards: Collection[PciAddress]) -> list[int]:
         """The indexes that the cards may have."""
@@ -85,10 +81,7 @@ class Surveyor:
 
     def _one_by_one(self, cards: Collection[PciAddress], answers: Answers) -> Survey:
         found = [each for each in answers.values() if not isinstance(each, HardwareError)]
-        survey = by_address(
-            [card for queried, _ in found for card in queried],
-            [row for _, listed in found for row in listed],
-        )
+        survey = by_address([card for queried in found for card in queried])
         errors = {
             address: _errors_of(answers, self._indexes.get(address))
             for address in cards
@@ -103,7 +96,10 @@ class Surveyor:
 
     def _ask_each(self, indexes: Iterable[int], answers: Answers) -> None:
         def ask(index: int) -> None:
-            answers[index] = self._ask(index)
+            try:
+                answers[index] = self._query(index)
+            except HardwareError as error:
+                answers[index] = error
 
         # Not a pool's threads: the end of the program would wait for a card that hangs.
         threads = [
@@ -115,40 +111,28 @@ class Surveyor:
         for thread in threads:
             thread.join()
 
-    def _ask(self, index: int) -> Answer:
-        try:
-            queried = self._query(index)
-            return queried, self._listed(queried, index)
-        except HardwareError as error:
-            return error
-
     def _query(self, index: int | None = None) -> Queried:
-        """From JSON where the tool knows it and it tells all that is needed, else from text."""
-        try:
-            text = self._efsmi.run(*_of(index), "-q", "--json-format")
-        except EfsmiFailed as error:
-            logger.debug("reading text instead of JSON: %s", error)
-        else:
-            with self._parsing:
-                cards = parse_query_json(text)
-            if cards is not None and all(card.complete for card in cards):
-                return cards
-        text = self._efsmi.run(*_of(index), "-q")
-        with self._parsing:
-            return parse_query(text)
-
-    def _listed(
-        self, queried: Iterable[QueriedCard], index: int | None = None
-    ) -> tuple[ListedCard, ...]:
-        """The rows of ``-L``, asked only where ``-q`` left an address open."""
+        """Where ``-q`` leaves an address open, that of ``-L`` is taken."""
+        queried = self._queried(index)
         if all(card.address is not None for card in queried):
-            return ()
+            return queried
         try:
-            return parse_list(self._efsmi.run(*_of(index), "-L"))
+            listed = parse_list(self._efsmi.run(*_of(index), "-L"))
         except HardwareError as error:
             # It only adds addresses that are missing: all other cards are known already.
             logger.warning("cards without an address in `efsmi -q` stay unknown: %s", error)
-            return ()
+            return queried
+        return [located(card, listed) for card in queried]
+
+    def _queried(self, index: int | None) -> Queried:
+        """From JSON where the tool knows it and it tells all that is needed, else from text."""
+        try:
+            cards = parse_query_json(self._efsmi.run(*_of(index), "-q", "--json-format"))
+            if cards is not None and all(card.complete for card in cards):
+                return cards
+        except EfsmiFailed as error:
+            logger.debug("reading text instead of JSON: %s", error)
+        return parse_query(self._efsmi.run(*_of(index), "-q"))
 
 
 def _of(index: int | None) -> tuple[str, ...]:

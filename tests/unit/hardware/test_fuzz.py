@@ -16,7 +16,7 @@ from dra_driver.hardware.drs.rows import (
     parse_older_instances,
     parse_summary_instances,
 )
-from dra_driver.hardware.efsmi.join import by_address, mode_of
+from dra_driver.hardware.efsmi.join import by_address, located, mode_of
 from dra_driver.hardware.efsmi.listing import parse_list
 from dra_driver.hardware.efsmi.query import parse_query, parse_query_json
 from dra_driver.hardware.efsmi.sanitize import last_line, shown
@@ -54,7 +54,8 @@ def test_any_text_has_an_answer_or_a_hardware_error(parse: Parse, text: str) -> 
 @given(queries=jumbled | damaged(), listed=jumbled | damaged(), summary=jumbled | damaged())
 def test_any_outputs_can_be_joined(queries: str, listed: str, summary: str) -> None:
     with suppress(HardwareError):
-        joined = by_address(parse_query(queries), parse_list(listed))
+        found = parse_list(listed)
+        joined = by_address([located(card, found) for card in parse_query(queries)])
         rows = parse_summary(summary)
         for address, card in joined.cards.items():
             assert card.address == address
