@@ -14,7 +14,6 @@ it, so the new metadata is appended. Of entries of a map with the same key the l
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Final
 
 from google.protobuf.message import DecodeError
@@ -32,8 +31,8 @@ def with_metadata(
     encoded: bytes,
     resource_version: str,
     *,
-    finalizers: Sequence[str] = (),
-    annotations: Mapping[str, str] = MappingProxyType({}),
+    finalizers: Sequence[str],
+    annotations: Mapping[str, str],
 ) -> bytes:
     """The object `encoded` with these finalizers and annotations added to its own, to be written
     only over `resource_version`. A finalizer that it has already would be there twice.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from dataclasses import dataclass
 from io import FileIO, TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -14,26 +13,17 @@ from typing import Final
 _MODE: Final = 0o640  # names of claims and pods of all tenants are in it
 
 
-@dataclass(frozen=True, slots=True)
-class LogFile:
-    """`path` grows up to `mib` MiB, then it becomes ``PATH.1``. There are `files` at most, 2 or
-    more, with the present one."""
-
-    path: Path
-    mib: int
-    files: int
-
-
 class LogFileHandler(RotatingFileHandler):
     """Writes to a file that another process may rotate: during an update two agents of a node
     write to one. If both rotate it in the same moment, there is a short file among the old ones. A
     line that cannot be written is lost here, and is on standard error."""
 
-    def __init__(self, file: LogFile) -> None:
-        """Raises OSError if the file cannot be opened."""
+    def __init__(self, path: Path, mib: int, files: int) -> None:
+        """`path` grows up to `mib` MiB, then it becomes ``PATH.1``. There are `files` at most, 2 or
+        more, with the present one. It is opened for the first line."""
         self._problem = ""
         super().__init__(
-            file.path, maxBytes=file.mib << 20, backupCount=file.files - 1, encoding="utf-8"
+            path, maxBytes=mib << 20, backupCount=files - 1, encoding="utf-8", delay=True
         )
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -65,8 +55,8 @@ class LogFileHandler(RotatingFileHandler):
         )
 
     def _reopen_if_replaced(self) -> None:
-        # None after a file that could not be opened, and closed after one that could not be closed,
-        # as on a full disk of the network.
+        # None before the first line and after a file that could not be opened; closed after one
+        # that could not be closed, as on a full disk of the network.
         stream = self.stream
         if stream is not None and not stream.closed:
             try:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from dra_driver.telemetry.log_file import LogFile
+from dra_driver.telemetry.log_file import LogFileHandler
 from dra_driver.telemetry.logs import LogFormat
 from dra_driver.util.paths import AbsolutePath
 
@@ -34,7 +34,7 @@ class LogSettings(BaseModel):
     )
 
     @property
-    def rotated_log(self) -> LogFile | None:
+    def rotated_log(self) -> LogFileHandler | None:
         """None if there is no log file."""
         path = self.log_file
-        return None if path is None else LogFile(path, self.log_file_mib, self.log_files)
+        return None if path is None else LogFileHandler(path, self.log_file_mib, self.log_files)

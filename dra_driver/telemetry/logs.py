@@ -17,8 +17,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, Literal
 
-from dra_driver.telemetry.log_file import LogFile, LogFileHandler
-
 LogFormat = Literal["text", "json"]
 
 call_id: ContextVar[str] = ContextVar("call_id", default="-")
@@ -45,23 +43,16 @@ def new_call(name: str) -> Iterator[str]:
         call_id.reset(token)
 
 
-def configure(level: str, log_format: LogFormat = "text", file: LogFile | None = None) -> None:
-    """Send the root logger's lines to standard error in the project's form, and to `file`. If that
-    cannot be opened, a line says so, and standard error has the log alone."""
-    handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
-    problem: OSError | None = None
-    if file is not None:
-        try:
-            handlers.append(LogFileHandler(file))
-        except OSError as error:
-            problem = error
+def configure(
+    level: str, log_format: LogFormat = "text", file: logging.Handler | None = None
+) -> None:
+    """Send the root logger's lines to standard error in the project's form, and to `file`."""
+    handlers = [logging.StreamHandler(sys.stderr), *([] if file is None else [file])]
     for handler in handlers:
         handler.setFormatter(JsonFormatter() if log_format == "json" else LineFormatter())
     root = logging.getLogger()
     root.handlers[:] = handlers
     root.setLevel(level.upper())
-    if problem is not None:
-        logging.getLogger(__name__).warning("there is no log file: %s", problem)
     # urllib3 logs each of its connections.
     logging.getLogger("urllib3").setLevel(logging.WARNING)
 

@@ -21,9 +21,9 @@ def test_a_log_file(helm: Helm) -> None:
         prog="p",
         description="",
     )
-    assert settings.rotated_log is not None
-    assert (settings.rotated_log.mib, settings.rotated_log.files) == (3, 4)
-    folder = str(settings.rotated_log.path.parent)
+    assert settings.log_file is not None
+    assert (settings.log_file_mib, settings.log_files) == (3, 4)
+    folder = str(settings.log_file.parent)
     assert host_paths(pod)[folder] == "DirectoryOrCreate"
     assert folder not in host_paths(helm.render(SIMULATED).agent)
 
@@ -34,12 +34,12 @@ def test_the_controllers_log_file(helm: Helm) -> None:
     pod = helm.render({"controller": {"logFile": chosen}}).controller
     [container], [folder] = pod["containers"], pod["initContainers"]
     settings = load(ControllerSettings, [], environment(container), prog="p", description="")
-    assert settings.rotated_log is not None
-    assert (settings.rotated_log.mib, settings.rotated_log.files) == (3, 4)
+    assert settings.log_file is not None
+    assert (settings.log_file_mib, settings.log_files) == (3, 4)
     assert host_paths(pod) == {"/var/log/enflame/controller": "DirectoryOrCreate"}
     [mount] = folder["volumeMounts"]
     assert mount in container["volumeMounts"]
-    assert Path(mount["mountPath"]) == settings.rotated_log.path.parent
+    assert Path(mount["mountPath"]) == settings.log_file.parent
     user = pod["securityContext"]["runAsUser"]
     assert folder["command"] == ["chown", f"{user}:{user}", mount["mountPath"]]
     assert folder["securityContext"] == {

@@ -45,24 +45,21 @@ class ClusterConfig(msgspec.Struct, frozen=True):
         return self.tls
 
 
-class TokenFile:
+def token_file(path: Path, clock: Clock = time.monotonic) -> TokenSource:
     """A token that is read again every minute, since projected tokens rotate."""
+    token, due = "", float("-inf")
 
-    def __init__(self, path: Path, clock: Clock = time.monotonic) -> None:
-        self._path = path
-        self._clock = clock
-        self._token = ""
-        self._due = float("-inf")
+    def present() -> str:
+        nonlocal token, due
+        now = clock()
+        if now >= due:
+            read = path.read_text("ascii").strip()
+            if not read:
+                raise ValueError(f"{path} is empty")
+            token, due = read, now + _TOKEN_SECONDS
+        return token
 
-    def __call__(self) -> str:
-        """Raises OSError or ValueError if the file has no token."""
-        now = self._clock()
-        if now >= self._due:
-            token = self._path.read_text("ascii").strip()
-            if not token:
-                raise ValueError(f"{self._path} is empty")
-            self._token, self._due = token, now + _TOKEN_SECONDS
-        return self._token
+    return present
 
 
 def in_pod(environ: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> ClusterConfig:
@@ -73,7 +70,7 @@ def in_pod(environ: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> Cluste
     host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT")
     if not host or not port:
         raise _unusable("KUBERNETES_SERVICE_HOST and _PORT are not set")
-    token, authorities = TokenFile(folder / "token"), folder / "ca.crt"
+    token, authorities = token_file(folder / "token"), folder / "ca.crt"
     try:
         tls = trusting(str(authorities))
         token()

@@ -15,15 +15,11 @@ from httptools import HttpParserError, HttpResponseParser
 FAILURES: Final = (OSError, HttpParserError, ValueError)
 
 _PIECE: Final = 1 << 16  # bytes
-# They would end a line of the request, or a part of its first line.
-_UNSENDABLE: Final = re.compile(r"[\x00-\x1f\x7f]")
-_UNSENDABLE_TARGET: Final = re.compile(r"[\x00-\x20\x7f]")
+_UNSENDABLE: Final = re.compile(r"[\x00-\x1f\x7f]")  # they would end a line of the request
 
 
 def render(method: str, target: str, headers: Mapping[str, str], body: bytes | None) -> bytes:
-    """A request; raises ValueError if the server would read a part of it as something else."""
-    if _UNSENDABLE_TARGET.search(target):
-        raise ValueError(f"the path {target!r} cannot be sent")
+    """A request; `target` is quoted. Raises ValueError for a header that would end its line."""
     lines = [f"{method} {target} HTTP/1.1"]
     for name, value in headers.items():
         if _UNSENDABLE.search(value):

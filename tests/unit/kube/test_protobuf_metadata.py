@@ -68,7 +68,7 @@ def test_what_changes_is_appended() -> None:
 )
 def test_anything_else_is_refused(encoded: bytes) -> None:
     with pytest.raises(InvalidValue):
-        with_metadata(encoded, "1", finalizers=["f"])
+        with_metadata(encoded, "1", finalizers=["f"], annotations={})
 
 
 @given(st.binary(min_size=1), st.binary(), st.integers(3, 100), st.binary())
@@ -78,7 +78,7 @@ def test_every_byte_of_the_object_survives(
     """Also what is no valid message, and fields of the envelope that are unknown here."""
     unknown = encoder.TagBytes(number, 2) + bytes([len(other)]) + other if len(other) < 128 else b""
     envelope = Unknown(type_meta=type_meta, raw=raw).SerializeToString() + unknown
-    changed = with_metadata(b"k8s\x00" + envelope, "1", finalizers=["f"])
+    changed = with_metadata(b"k8s\x00" + envelope, "1", finalizers=["f"], annotations={})
     found = Unknown.FromString(changed[4:])
     assert (found.type_meta, found.raw[: len(raw)]) == (type_meta, raw)
     assert changed.endswith(unknown)
@@ -89,5 +89,5 @@ def test_every_byte_of_the_object_survives(
 @given(st.binary())
 def test_no_bytes_do_harm(garbage: bytes) -> None:
     with suppress(InvalidValue):
-        changed = with_metadata(b"k8s\x00" + garbage, "1", finalizers=["f"])
+        changed = with_metadata(b"k8s\x00" + garbage, "1", finalizers=["f"], annotations={})
         assert changed.startswith(b"k8s")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dra_driver.telemetry import logs
-from dra_driver.telemetry.log_file import LogFile, LogFileHandler
+from dra_driver.telemetry.log_file import LogFileHandler
 
 LOGGER = logging.getLogger("dra_driver.agent")
 
@@ -34,7 +34,7 @@ def root_as_it_was() -> Iterator[None]:
 
 def handler(path: Path) -> LogFileHandler:
     """Rotates after about ten lines of 100 characters."""
-    made = LogFileHandler(LogFile(path, mib=1, files=3))
+    made = LogFileHandler(path, mib=1, files=3)
     made.maxBytes = 1000
     return made
 
@@ -47,7 +47,7 @@ def write(to: LogFileHandler, *messages: str) -> None:
 def test_the_file_has_what_standard_error_has(tmp_path: Path) -> None:
     path, printed = tmp_path / "agent.log", io.StringIO()
     with redirect_stderr(printed):
-        logs.configure("info", "json", LogFile(path, mib=1, files=2))
+        logs.configure("info", "json", LogFileHandler(path, mib=1, files=2))
         LOGGER.info("claim %s prepared", "default/\u00fc\ud800")
         LOGGER.debug("not this")
     assert path.read_text(encoding="utf-8") == printed.getvalue()
@@ -58,19 +58,20 @@ def test_the_file_has_what_standard_error_has(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_opened_ends_nothing(tmp_path: Path) -> None:
     printed = io.StringIO()
     with redirect_stderr(printed):
-        logs.configure("info", "text", LogFile(tmp_path / "no" / "agent.log", mib=1, files=2))
+        logs.configure("info", "text", LogFileHandler(tmp_path / "no" / "agent.log", 1, 2))
         LOGGER.info("it goes on")
     first, second = printed.getvalue().splitlines()
-    assert "there is no log file: [Errno 2]" in first
-    assert second.endswith("it goes on")
+    assert first.endswith("it goes on")
+    assert "is not written: FileNotFoundError" in second
 
 
-def test_no_link_is_followed(tmp_path: Path) -> None:
+def test_no_link_is_followed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "target"
     target.write_text("")
     (tmp_path / "agent.log").symlink_to(target)
-    with pytest.raises(OSError, match="symbolic links"):
-        handler(tmp_path / "agent.log")
+    write(handler(tmp_path / "agent.log"), "one")
+    assert "symbolic links" in capsys.readouterr().err
+    assert target.read_text() == ""
 
 
 def test_old_files_are_dropped(tmp_path: Path) -> None:
@@ -101,6 +102,7 @@ def test_two_agents_write_to_one_file(tmp_path: Path) -> None:
 def test_a_file_that_was_deleted_is_made_again(tmp_path: Path) -> None:
     path = tmp_path / "agent.log"
     log = handler(path)
+    write(log, "one")
     path.unlink()
     write(log, "anew")
     log.close()
@@ -111,6 +113,7 @@ def test_a_full_disk_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[
     folder = tmp_path / "log"
     folder.mkdir()
     log = handler(folder / "agent.log")
+    write(log, "zero")
     (folder / "agent.log").unlink()
     folder.rmdir()
     write(log, "one", "two")
@@ -130,6 +133,7 @@ def test_a_file_that_could_not_be_closed_ends_no_thread(
     error of each later line."""
     path = tmp_path / "agent.log"
     log = handler(path)
+    write(log, "zero")
     assert log.stream is not None
     close = log.stream.close
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dra_driver.kube.client import connect
-from dra_driver.kube.http.cluster_config import TokenFile, in_pod
+from dra_driver.kube.http.cluster_config import in_pod, token_file
 from dra_driver.kube.http.kubeconfig import by_kubeconfig, current_namespace
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import InvalidValue
@@ -60,7 +60,7 @@ def test_a_token_is_read_again_after_a_minute(tmp_path: Path) -> None:
     now = 0.0
     path = tmp_path / "token"
     path.write_text("one")
-    token = TokenFile(path, lambda: now)
+    token = token_file(path, lambda: now)
     assert token() == "one"
     path.write_text("two")
     now = 59.0
