@@ -55,8 +55,8 @@ class ResourceServer:
     clock: Clock = time.monotonic
 
     def __post_init__(self, handler: DeviceHandler) -> None:
-        self._broadcaster = Broadcaster(handler.devices, resend=_RESEND)
-        servicer = DevicePluginServicer(handler, self._broadcaster, self.effects)
+        self.broadcaster = Broadcaster(handler.devices, resend=_RESEND)
+        servicer = DevicePluginServicer(handler, self.broadcaster, self.effects)
         self._server = UnixServer(
             self.socket, {SERVICE: servicer}, threads=_THREADS + STREAMS, effects=self.effects
         )
@@ -64,11 +64,6 @@ class ResourceServer:
         self._registered_at = float("-inf")
         self._was_heard = False  # since it was registered
         self.problem: str | None = f"{self.resource} is not registered with the kubelet yet"
-
-    @property
-    def is_listened_to(self) -> bool:
-        """Whether a kubelet has a stream open."""
-        return self._broadcaster.listeners > 0
 
     def serve(self) -> None:
         """Make the socket if it is missing; raises SocketError. `check` registers the resource."""
@@ -81,12 +76,8 @@ class ResourceServer:
     def stop(self, grace: float) -> None:
         """End the streams, whereupon the kubelet drops the resource, and let running calls end
         within `grace` seconds."""
-        self._broadcaster.stop()
+        self.broadcaster.stop()
         self._server.stop(grace)
-
-    def notify(self) -> None:
-        """The devices have changed: send the list now."""
-        self._broadcaster.wake()
 
     def check(self) -> None:
         """Serve, and register if the kubelet does not know the resource. It must be called about
@@ -101,14 +92,14 @@ class ResourceServer:
             self._report(f"the kubelet does not serve {self.kubelet}")
         elif self._is_unknown_to(kubelet):
             self._register(kubelet)
-        elif self.is_listened_to:
+        elif self.broadcaster.listeners:
             self._was_heard = True
             self.problem = None
 
     def _is_unknown_to(self, kubelet: tuple[int, int]) -> bool:
         # A kubelet that loses the stream of an older agent drops what is registered by then
         # (1.36.3, pkg/kubelet/cm/devicemanager/plugin/v1beta1/handler.go, `runClient`).
-        unheard = not self.is_listened_to
+        unheard = not self.broadcaster.listeners
         return self._known != kubelet or (
             unheard and self.clock() - self._registered_at >= _PATIENCE
         )
@@ -205,8 +196,8 @@ class ResourceServers(Background):
     def notify(self) -> bool:
         """The devices have changed: send them. Returns whether a kubelet gets them."""
         for server in self._servers:
-            server.notify()
-        return any(server.is_listened_to for server in self._servers)
+            server.broadcaster.wake()
+        return any(server.broadcaster.listeners for server in self._servers)
 
     def problem(self) -> str | None:
         """Why a resource is not registered; None if all are."""

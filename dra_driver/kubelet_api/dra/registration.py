@@ -9,7 +9,7 @@ from typing import Final
 
 import grpc
 
-from dra_driver.kubelet_api.dra import health_service, service
+from dra_driver.kubelet_api.dra import health_service
 from dra_driver.kubelet_api.generated import pluginregistration_v1_pb2 as api
 from dra_driver.kubelet_api.rpc import RpcService
 from dra_driver.kubelet_api.sockets import Sockets
@@ -23,7 +23,7 @@ PLUGIN_TYPE: Final = "DRAPlugin"
 
 # The kubelet uses the newest version of each service that it knows. Up to 1.36 it watches the
 # health in any case, from 1.37 on only if the service is listed here.
-VERSIONS: Final = (service.VERSION, *(each.full_name for each in health_service.SERVICES))
+VERSIONS: Final = ("v1.DRAPlugin", *(each.full_name for each in health_service.SERVICES))
 
 SERVICE: Final = RpcService(api.DESCRIPTOR, "Registration")
 

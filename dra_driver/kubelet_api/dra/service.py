@@ -26,8 +26,6 @@ logger = logging.getLogger(__name__)
 R = TypeVar("R")
 
 SERVICE: Final = RpcService(api.DESCRIPTOR, "DRAPlugin")
-VERSION: Final = "v1.DRAPlugin"
-"""The name in the registration's list of supported versions."""
 
 
 class ClaimHandler(Protocol):

@@ -9,7 +9,7 @@ import pytest
 
 from dra_driver.config.card_rules import CardConfig
 from dra_driver.device_plugin.allocator import planned_devices
-from dra_driver.device_plugin.inventory import NodeDevices, inventories
+from dra_driver.device_plugin.inventory import inventories
 from dra_driver.kubelet_api.device_plugin.service import ListedDevice
 from dra_driver.model.card import Card, Problem
 from dra_driver.model.claims.claim import ClaimRef
@@ -18,8 +18,8 @@ from dra_driver.model.devices.plugin_device import PluginDevice
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FOREIGN, TAINT_UNHEALTHY
 from dra_driver.model.profile import Profile, ProfileTable
-from dra_driver.node.checkpoint.ledger import Ledger
-from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice, record
+from dra_driver.node.checkpoint.records import PreparedDevice
+from tests.unit.device_plugin.test_node_annotations import view
 from tests.unit.node.world import CARDS, POOL, card, hold
 
 WHOLE, SHARED, DRS = Mode.WHOLE, Mode.SHARED, Mode.DRS
@@ -53,19 +53,13 @@ class Node:
 
     def listed(self, mode: Mode) -> list[tuple[str, ListedDevice]]:
         """Card and ordinal of each device, and the device."""
-        ledger = Ledger()
-        for owner, holds in self.holders:
-            ledger = ledger.apply(record(ClaimStep.PREPARE_COMPLETED, owner, holds))
-        view = NodeDevices(
-            cards=None if self.cards is None else {c.address: c for c in self.cards.values()},
-            ledger=ledger,
-            offer=lambda _: self.offer,
-            table=lambda _: self.table,
-            active=self.active,
-            failing=self.failing,
+        cards = (self.cards or {}).values()
+        seen = view(
+            *self.holders, cards=cards, offer=self.offer, table=self.table, active=self.active
         )
+        known = None if self.cards is None else seen.cards
         found = []
-        for each in inventories(view, mode):
+        for each in inventories(replace(seen, cards=known, failing=self.failing), mode):
             for device in each.listed():
                 parsed = PluginDevice.parse(device.id)
                 assert parsed.mode is mode

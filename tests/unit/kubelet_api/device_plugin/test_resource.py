@@ -80,9 +80,9 @@ class Plugin:
         return self.server.problem or ""
 
     def until_nobody_listens(self) -> None:
-        feed = self.server._broadcaster
+        feed = self.server.broadcaster
         with feed._changed:
-            assert feed._changed.wait_for(lambda: not self.server.is_listened_to, PATIENCE)
+            assert feed._changed.wait_for(lambda: not feed.listeners, PATIENCE)
 
     def is_known(self) -> bool:
         endpoint = self.kubelet.endpoints.get(RESOURCE)
@@ -107,7 +107,7 @@ def test_the_kubelet_is_told_who_is_there(plugin: Plugin) -> None:
     assert request.endpoint == plugin.socket.name
     assert request.options.get_preferred_allocation_available
     assert plugin.server.problem is None
-    assert plugin.server.is_listened_to
+    assert plugin.server.broadcaster.listeners
     assert Point.PLUGIN_REGISTER in plugin.effects.seen
     [device] = plugin.kubelet.endpoints[RESOURCE].devices.values()
     assert [node.ID for node in device.topology.nodes] == [1]
@@ -116,8 +116,8 @@ def test_the_kubelet_is_told_who_is_there(plugin: Plugin) -> None:
 
 
 def test_the_kubelet_is_told_now_and_then_what_changed_by_itself(plugin: Plugin) -> None:
-    assert plugin.server._broadcaster._resend == 60.0
-    plugin.server._broadcaster._resend = 0.05
+    assert plugin.server.broadcaster._resend == 60.0
+    plugin.server.broadcaster._resend = 0.05
     plugin.meet()
     plugin.handler.listed = [ListedDevice("b")]
     plugin.kubelet.until(lambda: plugin.kubelet.ids(RESOURCE) == ["b"], "the change was not told")
@@ -126,7 +126,7 @@ def test_the_kubelet_is_told_now_and_then_what_changed_by_itself(plugin: Plugin)
 def test_the_kubelet_is_told_at_once_what_changed(plugin: Plugin) -> None:
     plugin.meet()
     plugin.handler.listed = [ListedDevice("a", healthy=False), ListedDevice("b")]
-    plugin.server.notify()
+    plugin.server.broadcaster.wake()
     plugin.kubelet.until(lambda: plugin.kubelet.ids(RESOURCE) == ["b"], "the change was not told")
     assert plugin.kubelet.ids(RESOURCE, healthy=False) == ["a"]
     assert not plugin.kubelet.endpoints[RESOURCE].devices["b"].topology.nodes
