@@ -6,7 +6,6 @@ import re
 
 import msgspec
 
-from dra_driver.hardware.efsmi.field_reader import at_most
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.pci import PciAddress
 
@@ -25,11 +24,10 @@ def parse_list(text: str) -> tuple[ListedCard, ...]:
     """The rows of ``efsmi -L`` in their order; headers, rules, DRS instance rows and anything
     else that is no card's row are passed over.
 
-    Two rows may claim one index or one address: who joins them must look. Raises HardwareError
-    where there are too many.
+    Two rows may claim one index or one address: who joins them must look.
     """
     rows = (_row(line.split()) for line in text.splitlines())
-    return at_most((row for row in rows if row is not None), "efsmi -L")
+    return tuple(row for row in rows if row is not None)
 
 
 def _row(fields: list[str]) -> ListedCard | None:
