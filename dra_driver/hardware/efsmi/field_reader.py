@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any, Final
+from itertools import islice
+from typing import Any, Final, TypeVar
 
 from dra_driver.hardware.efsmi.sanitize import printable, shown
-from dra_driver.model.errors import InvalidValue
+from dra_driver.model.errors import HardwareError, InvalidValue
 from dra_driver.model.pci import PciAddress
 
 Values = Mapping[tuple[str, str], Any]
@@ -25,6 +26,21 @@ WATTS: Final = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,6})?)\s*W?")
 # must be bytes or KiB, as no card has 16 TiB.
 _MOST_MEBIBYTES: Final = 2**24
 _LONGEST_TEXT: Final = 256  # characters; names, uuids and versions have some twenty
+_MOST_ROWS: Final = 512
+
+Row = TypeVar("Row")
+
+
+def at_most(rows: Iterable[Row], where: str) -> tuple[Row, ...]:
+    """The rows. More than any machine has are refused, because each row is compared with every
+    other later on. Raises HardwareError."""
+    found = tuple(islice(rows, _MOST_ROWS + 1))
+    if len(found) > _MOST_ROWS:
+        raise HardwareError(
+            f"`{where}` prints more than {_MOST_ROWS} cards or instances",
+            remedy="run it on the node to see what it prints",
+        )
+    return found
 
 
 class FieldReader:

@@ -6,6 +6,7 @@ import re
 
 import msgspec
 
+from dra_driver.hardware.efsmi.field_reader import at_most
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.pci import PciAddress
 
@@ -24,10 +25,11 @@ def parse_list(text: str) -> tuple[ListedCard, ...]:
     """The rows of ``efsmi -L`` in their order; headers, rules, DRS instance rows and anything
     else that is no card's row are passed over.
 
-    Two rows may claim one index or one address: who joins them must look.
+    Two rows may claim one index or one address: who joins them must look. Raises HardwareError
+    where there are too many.
     """
     rows = (_row(line.split()) for line in text.splitlines())
-    return tuple(row for row in rows if row is not None)
+    return at_most((row for row in rows if row is not None), "efsmi -L")
 
 
 def _row(fields: list[str]) -> ListedCard | None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dra_driver.hardware.efsmi.field_reader import CELSIUS, WATTS, FieldReader, Values
+from dra_driver.hardware.efsmi.field_reader import CELSIUS, WATTS, FieldReader, Values, at_most
 from dra_driver.hardware.efsmi.sanitize import last_line
 from dra_driver.model.card import NO_READINGS, Ecc, Readings
 from dra_driver.model.errors import HardwareError
@@ -56,9 +56,10 @@ class QueriedCard:
 def parse_query(text: str) -> tuple[QueriedCard, ...]:
     """The blocks of ``efsmi -q`` in their order; two may claim one index or one address.
 
-    Raises HardwareError when there is none: that is never what a machine with cards looks like.
+    Raises HardwareError when there is none, or too many: that is never what a machine with cards
+    looks like.
     """
-    cards = tuple(_card(index, values) for index, values in _blocks(text))
+    cards = at_most((_card(index, values) for index, values in _blocks(text)), "efsmi -q")
     if not cards:
         raise HardwareError(f"`efsmi -q` shows no card (it printed: {last_line(text)})")
     return cards
@@ -66,7 +67,10 @@ def parse_query(text: str) -> tuple[QueriedCard, ...]:
 
 def parse_query_json(text: str) -> tuple[QueriedCard, ...] | None:
     """The devices of ``efsmi -q --json-format``, or None where it is not the JSON known:
-    ``{"devices": [{"id": 0, "<section>": {"<key>": value}}]}``, values with units or without."""
+    ``{"devices": [{"id": 0, "<section>": {"<key>": value}}]}``, values with units or without.
+
+    Raises HardwareError where there are too many.
+    """
     try:
         # Other outputs start with a banner, and some tools leave it out: accept both.
         document, _ = json.JSONDecoder().raw_decode(text, max(text.find("{"), 0))
@@ -77,7 +81,8 @@ def parse_query_json(text: str) -> tuple[QueriedCard, ...] | None:
         return None
     if not all(isinstance(one, dict) and _is_index(one.get("id")) for one in devices):
         return None
-    return tuple(_card(one["id"], dict(_sections(one))) for one in devices)
+    cards = (_card(one["id"], dict(_sections(one))) for one in devices)
+    return at_most(cards, "efsmi -q --json-format")
 
 
 def _blocks(text: str) -> Iterator[tuple[int, Values]]:

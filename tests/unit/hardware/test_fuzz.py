@@ -5,11 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dra_driver.hardware.drs.rows import (
+    parse_instances,
+    parse_older_instances,
+    parse_summary_instances,
+)
 from dra_driver.hardware.efsmi.join import by_address, located, mode_of
 from dra_driver.hardware.efsmi.listing import parse_list
 from dra_driver.hardware.efsmi.query import parse_query, parse_query_json
@@ -89,3 +95,21 @@ def test_no_text_takes_long(parse: Parse, text: str) -> None:
     with suppress(HardwareError):
         parse(text)
     assert time.process_time() - start < 20, "a fraction of a second is usual"
+
+
+@pytest.mark.parametrize(
+    ("parse", "text"),
+    [
+        (parse_query, "DEV ID 0\n" * 513),
+        (parse_query_json, f'{{"devices": [{", ".join(["""{"id": 0}"""] * 513)}]}}'),
+        (parse_list, "0 a 0000:0d:00.0 b\n" * 513),
+        (partial(parse_instances, index=0), "0 1g.6gb 1 u\n" * 513),
+        (partial(parse_older_instances, index=0), "0 1g.6gb 0 1 0:1\n" * 513),
+        (partial(parse_summary_instances, index=0), "0 1g.6gb 1\n" * 513),
+    ],
+    ids=["text", "json", "list", "instances", "older instances", "summary's instances"],
+)
+def test_more_rows_than_any_machine_has_are_refused(parse: Parse, text: str) -> None:
+    """Cards and instances are compared each with each: 2 MiB of them would take minutes."""
+    with pytest.raises(HardwareError, match="more than 512"):
+        parse(text)
