@@ -67,11 +67,6 @@ class ProfileTable(msgspec.Struct, frozen=True):
         return iter(self.profiles)
 
     @property
-    def sizes(self) -> tuple[int, ...]:
-        """The sizes that a claim can be granted, ascending."""
-        return tuple(profile.size for profile in self.profiles)
-
-    @property
     def total(self) -> int:
         """The sum of sizes that an empty card holds."""
         return max(profile.size * profile.count for profile in self.profiles)

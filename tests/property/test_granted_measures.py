@@ -80,7 +80,8 @@ class Node:
 
     def smaller(self, device: PreparedDevice) -> list[int]:
         """The smaller parts of the card in the device's mode, ascending."""
-        parts = self._table.sizes if device.mode is Mode.DRS else range(1, self._slices)
+        sizes = [profile.size for profile in self._table]
+        parts = sizes if device.mode is Mode.DRS else range(1, self._slices)
         return [part for part in parts if part < (device.amount or 0)]
 
 

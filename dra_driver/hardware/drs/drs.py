@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Final
 
@@ -190,17 +191,15 @@ class Drs:
         index = self._known.get(address, self.indexes(address))
         if index is not None:
             self._known[address] = index
-            try:
+            # The index may be nobody's by now.
+            with suppress(EfsmiFailed):
                 text = self._read(address, "-L")
-            except EfsmiFailed:
-                # The index may be nobody's by now.
-                text = ""
-            if any(card.address == address for card in parse_list(text)):
-                return text
+                if _index_in(text, address) is not None:
+                    return text
         self._known[address] = self._find(address)
         text = self._read(address, "-L")
         # What does not show the card says nothing about its instances either.
-        if all(card.address != address for card in parse_list(text)):
+        if _index_in(text, address) is None:
             raise HardwareError(
                 f"`efsmi -i {self._known[address]} -L` does not show card {address} "
                 f"(it printed: {last_line(text)})"
@@ -232,9 +231,9 @@ class Drs:
 
     def _find(self, address: PciAddress) -> int:
         text = self._read_all("-L")
-        for card in parse_list(text):
-            if card.address == address:
-                return card.index
+        index = _index_in(text, address)
+        if index is not None:
+            return index
         self._known.pop(address, None)
         if not _HEADER.search(text):
             raise HardwareError(f"`efsmi -L` lists nothing (it printed: {last_line(text)})")
@@ -265,3 +264,8 @@ class Drs:
         if address not in self._known:
             self._known[address] = self._find(address)
         return self._known[address]
+
+
+def _index_in(listing: str, address: PciAddress) -> int | None:
+    """The card's index in an output of ``-L``; None if it is not there."""
+    return next((card.index for card in parse_list(listing) if card.address == address), None)

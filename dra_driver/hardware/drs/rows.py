@@ -7,7 +7,6 @@ borders, headers and anything else without such a field are passed over.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from dra_driver.hardware.efsmi.field_reader import at_most
 from dra_driver.hardware.efsmi.sanitize import shown
@@ -26,7 +25,7 @@ def parse_instances(text: str, index: int) -> tuple[Instance, ...]:
     Raises HardwareError for a row that is not so, as a missed instance could be given away, where
     there are too many, and where several have one uuid, by which they are told apart.
     """
-    found = tuple(_instance(row, instance=2, uuid=3, count=4) for row in _rows_of(text, index))
+    found = tuple(_instance(row, instance=2, uuid=3, count=4) for row in _rows(text, index))
     different = set(found)
     if len({one.uuid for one in different}) < len(different):
         raise HardwareError(
@@ -39,40 +38,32 @@ def parse_instances(text: str, index: int) -> tuple[Instance, ...]:
 def parse_older_instances(text: str, index: int) -> tuple[Instance, ...]:
     """The same in ``--drs --list-instance`` of older tools: index, profile, profile id, instance
     id, placement; there is no uuid. Raises HardwareError."""
-    return tuple(_instance(row, instance=3, count=4) for row in _rows_of(text, index))
+    return tuple(_instance(row, instance=3, count=4) for row in _rows(text, index))
 
 
 def parse_summary_instances(text: str, index: int) -> tuple[Instance, ...]:
     """The same in the summary's table ``GCU instances``: index, profile, instance id; there is no
     uuid. Raises HardwareError."""
-    return tuple(_instance(row, instance=2, count=3) for row in _rows_of(text, index))
+    return tuple(_instance(row, instance=2, count=3) for row in _rows(text, index))
 
 
 def parse_profiles(text: str, index: int) -> ProfileTable | None:
     """The table of ``--drs --list-profile``: index, profile, profile id, how many a card holds,
     memory, SIPs. None where there is no row; raises HardwareError for what makes no table."""
-    rows = [_profile(row) for row in _rows_of(text, index)]
+    rows = [_profile(row) for row in _rows(text, index)]
     try:
         return ProfileTable.of(rows) if rows else None
     except InvalidValue as error:
         raise HardwareError(f"`efsmi` lists profiles that make no table: {error}") from error
 
 
-def _rows_of(text: str, index: int) -> tuple[list[str], ...]:
-    return at_most((row for row in _rows(text) if _is_of(row, index)), f"efsmi -i {index}")
-
-
-def _rows(text: str) -> Iterator[list[str]]:
-    for line in text.splitlines():
-        fields = line.replace("|", " ").replace(" MiB", "MiB").split()
-        if any(_PROFILE.fullmatch(field) for field in fields):
-            yield fields
-
-
-def _is_of(row: list[str], index: int) -> bool:
-    """Whether the row is card `index`'s. A row without a readable index counts as this card's, so
+def _rows(text: str, index: int) -> tuple[list[str], ...]:
+    """The fields of card `index`'s rows. A row without a readable index counts as this card's, so
     that parsing it raises an error, and it is not passed over."""
-    return _INDEX.fullmatch(row[0]) is None or int(row[0]) == index
+    fields = (line.replace("|", " ").replace(" MiB", "MiB").split() for line in text.splitlines())
+    rows = (row for row in fields if any(map(_PROFILE.fullmatch, row)))
+    own = (row for row in rows if _INDEX.fullmatch(row[0]) is None or int(row[0]) == index)
+    return at_most(own, f"efsmi -i {index}")
 
 
 def _instance(row: list[str], *, instance: int, count: int, uuid: int | None = None) -> Instance:

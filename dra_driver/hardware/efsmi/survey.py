@@ -38,6 +38,8 @@ class Surveyor:
         self._efsmi = efsmi
         self._patience = patience
         self._indexes: dict[PciAddress, int] = {}
+        # Parsing takes up to 40 times the memory of the text, and each card may print its own.
+        self._parsing = threading.Lock()
 
     def survey(self, cards: Collection[PciAddress]) -> Survey:
         """Ask for `cards`, those on the PCI bus; there is at least one.
@@ -127,12 +129,16 @@ class Surveyor:
     def _queried(self, index: int | None) -> Queried:
         """From JSON where the tool knows it and it tells all that is needed, else from text."""
         try:
-            cards = parse_query_json(self._efsmi.run(*_of(index), "-q", "--json-format"))
+            text = self._efsmi.run(*_of(index), "-q", "--json-format")
+            with self._parsing:
+                cards = parse_query_json(text)
             if cards is not None and all(card.complete for card in cards):
                 return cards
         except EfsmiFailed as error:
             logger.debug("reading text instead of JSON: %s", error)
-        return parse_query(self._efsmi.run(*_of(index), "-q"))
+        text = self._efsmi.run(*_of(index), "-q")
+        with self._parsing:
+            return parse_query(text)
 
 
 def _of(index: int | None) -> tuple[str, ...]:

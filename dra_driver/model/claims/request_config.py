@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import msgspec
 from msgspec.structs import astuple
@@ -12,8 +12,6 @@ from dra_driver.model.claims.measures import Measures
 from dra_driver.model.claims.packing import PackingChoice
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import CAPACITY_SIZE, CAPACITY_SLICES
-
-_NO_CHOICE: Final = PackingChoice()
 
 T = TypeVar("T")
 
@@ -24,7 +22,7 @@ class RequestConfig(msgspec.Struct, frozen=True):
     slices and DRS instances serve. `device_metadata` is whether containers get a file with the
     devices' attributes; None where nothing is said."""
 
-    packing: PackingChoice = _NO_CHOICE
+    packing: PackingChoice = PackingChoice()
     slices: int | None = None
     size: int | None = None
     measures: Measures | None = None

@@ -59,7 +59,7 @@ def drs_device(card: Card, table: ProfileTable, *, allocator: str) -> dict[str, 
     device["capacity"] = {
         names.CAPACITY_SIZE: {
             "value": str(table.total),
-            "requestPolicy": _sizes_policy(table.sizes),
+            "requestPolicy": _sizes_policy([profile.size for profile in table]),
         }
     }
     return device

@@ -28,6 +28,9 @@ _TAINTS: Final = {
 where the taint has no value. Effects are left out: servers that need hidden slices evict nobody."""
 
 
+_DROPPED: Final = ("taints", "allowMultipleAllocations")
+
+
 def hidden_name(node: str, index: int) -> str:
     """``<node>-gcu.enflame.com-hidden-000``: the agent watches hidden slices by these names,
     because no field selector finds the slices of a node that they do not name."""
@@ -42,14 +45,13 @@ def hide(device: Mapping[str, Any]) -> Object:
         kept["capacity"] = {
             name: {"value": each["value"]} for name, each in device["capacity"].items()
         }
-    by_attribute: dict[str, list[str]] = {}
-    for given in device.get("taints", ()):
-        if given["key"] in _TAINTS:
-            by_attribute.setdefault(_TAINTS[given["key"]], []).append(given.get("value", ""))
-    if by_attribute:
-        attributes = {name: _attribute(values) for name, values in by_attribute.items()}
-        kept["attributes"] = {**device.get("attributes", {}), **attributes}
-    return kept
+    attributes = dict(device.get("attributes", {}))
+    for key, name in _TAINTS.items():
+        values = [each.get("value", "") for each in device.get("taints", ()) if each["key"] == key]
+        if values:
+            text = ",".join(filter(None, values))
+            attributes[name] = {"string": attribute_text(text)} if text else {"bool": True}
+    return kept | ({"attributes": attributes} if attributes else {})
 
 
 def reveal(entry: Mapping[str, Any]) -> Object:
@@ -79,14 +81,6 @@ def reveal_taints(entry: Mapping[str, Any]) -> Object:
     if "attributes" in entry:
         device["attributes"] = attributes
     return device
-
-
-_DROPPED: Final = ("taints", "allowMultipleAllocations")
-
-
-def _attribute(values: list[str]) -> Object:
-    text = ",".join(filter(None, values))
-    return {"string": attribute_text(text)} if text else {"bool": True}
 
 
 def _values(attribute: Mapping[str, Any] | None) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -214,3 +216,33 @@ def test_a_real_process_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert addresses(found) == [FIRST, THIRD]
     [reason] = found.silent.values()
     assert "`efsmi -i 1 -q --json-format` did not end within 3 s" in reason
+
+
+def test_what_each_card_prints_is_parsed_one_after_the_other(tmp_path: Path) -> None:
+    """By the memory of a process of its own, as the agent's limit counts it: parsing takes many
+    times the memory of the text."""
+    keys = "".join(f" {number:04x}:\n" for number in range(50_000))
+    (tmp_path / "card").write_text(f"DEV ID 0\n a\n{keys}")
+    efsmi = tmp_path / "efsmi"
+    efsmi.write_text(f'#!/bin/sh\n[ "$1" = -i ] && cat {tmp_path}/card\n')
+    efsmi.chmod(0o755)
+    program = (
+        "from pathlib import Path\n"
+        "from dra_driver.hardware.efsmi.runner import Efsmi\n"
+        "from dra_driver.hardware.efsmi.survey import Surveyor\n"
+        "from dra_driver.model.effects import Effects\n"
+        "from dra_driver.model.errors import HardwareError\n"
+        "from dra_driver.model.pci import PciAddress\n"
+        "def peak():\n"
+        "    status = Path('/proc/self/status').read_text()\n"
+        "    return int(status.partition('VmHWM:')[2].split()[0]) >> 10\n"
+        "cards = [PciAddress(0, bus, 0, 0) for bus in range(16)]\n"
+        f"efsmi = Efsmi(Path({str(efsmi)!r}), timeout=60, effects=Effects())\n"
+        "before = peak()\n"
+        "try:\n"
+        "    Surveyor(efsmi, patience=60).survey(cards)\n"
+        "except HardwareError:\n"
+        "    print(peak() - before)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+    assert int(done.stdout) < 64  # MiB; each card's text takes some 15
