@@ -11,7 +11,7 @@ from controller.filter.predictions import PLUGINS
 from controller.leaderelection.leader import LONGEST
 from dra_driver.config.loader import Settings, listed_names
 from dra_driver.model.claims.packing import Packing
-from dra_driver.telemetry.log_settings import LogSettings
+from dra_driver.telemetry.logs import LogSettings
 
 *_OTHERS, _LAST = [f"{packing.preferred} ({packing})" for packing in Packing]
 _POLICIES: Final = f"{', '.join(_OTHERS)}, or {_LAST}"

@@ -12,7 +12,7 @@ from dra_driver.agent.slices.slices import SliceForm
 from dra_driver.config.loader import Settings, listed_names
 from dra_driver.model.card import UNHEALTHY_VALUES
 from dra_driver.model.names import DRIVER
-from dra_driver.telemetry.log_settings import LogSettings
+from dra_driver.telemetry.logs import LogSettings
 from dra_driver.util.paths import AbsolutePath
 
 

@@ -1,5 +1,17 @@
-"""The errors of calls to the API server: `KubeError`, and a class for each answer that callers tell
-from others."""
+"""The errors of calls to the API server: a class for each answer that callers tell from others.
+
+::
+
+    KubeError
+    ├── NotFound
+    ├── Conflict
+    ├── AlreadyExists
+    ├── Forbidden
+    ├── Gone
+    ├── Invalid
+    ├── TooManyRequests
+    └── Unavailable
+"""
 
 from __future__ import annotations
 

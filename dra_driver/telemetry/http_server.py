@@ -31,6 +31,7 @@ LONGEST_HEAD: Final = 16 * 2**10
 """Bytes of a request's first line and headers."""
 
 _NOTICE: Final = 0.1  # seconds until the serving thread notices that it shall stop
+_UNTIL_FREE: Final = 1.0  # seconds that a new connection waits while all others are answered
 
 
 class ConnectionLimit:
@@ -43,50 +44,52 @@ class ConnectionLimit:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._mutex = threading.Lock()
-        self._is_answered: dict[socket.socket, bool] = {}  # the one waited for longest first
+        self._changed = threading.Condition()
+        self._open: set[socket.socket] = set()
+        self._waited_for: dict[socket.socket, None] = {}
 
     def admit(self, connection: socket.socket) -> bool:
-        """Count the connection; False if all others are being answered."""
-        with self._mutex:
-            if len(self._is_answered) >= self._limit and not self._end_one():
+        """Count the connection; False if there is no place."""
+        with self._changed:
+            if len(self._open) >= self._limit:
+                self._end_one()
+            if not self._changed.wait_for(lambda: len(self._open) < self._limit, _UNTIL_FREE):
                 return False
-            self._is_answered[connection] = False
+            self._open.add(connection)
+            self._waited_for[connection] = None
             return True
 
     def release(self, connection: socket.socket) -> None:
         """Do not count the connection any more: it has ended, or its client is known."""
-        with self._mutex:
-            self._is_answered.pop(connection, None)
+        with self._changed:
+            self._open.discard(connection)
+            self._waited_for.pop(connection, None)
+            self._changed.notify()
 
     @contextmanager
     def answering(self, connection: socket.socket) -> Iterator[None]:
         """The request is complete: inside, no other connection replaces this one."""
-        self._move_to_end(connection, is_answered=True)
+        with self._changed:
+            self._waited_for.pop(connection, None)
         try:
             yield
         finally:
-            self._move_to_end(connection, is_answered=False)
+            with self._changed:
+                if connection in self._open:
+                    self._waited_for[connection] = None
 
-    def _move_to_end(self, connection: socket.socket, *, is_answered: bool) -> None:
-        with self._mutex:
-            if self._is_answered.pop(connection, None) is not None:
-                self._is_answered[connection] = is_answered
-
-    def _end_one(self) -> bool:
-        waited_for = [each for each, is_answered in self._is_answered.items() if not is_answered]
+    def _end_one(self) -> None:
         poll = select.poll()
-        for each in waited_for:
+        for each in self._waited_for:
             poll.register(each, select.POLLIN)
         has_sent = {number for number, _ in poll.poll(0)}
-        ended = min(waited_for, key=lambda each: each.fileno() in has_sent, default=None)
-        if ended is None:
-            return False
-        del self._is_answered[ended]
-        with suppress(OSError):  # the client may have ended it
-            # Not that of SSLSocket, which is not safe in another thread.
-            socket.socket.shutdown(ended, socket.SHUT_RDWR)
-        return True
+        silent = (each for each in self._waited_for if each.fileno() not in has_sent)
+        ended = next(silent, None) or next(iter(self._waited_for), None)
+        if ended is not None:
+            del self._waited_for[ended]
+            with suppress(OSError):  # the client may have ended it
+                # Not that of SSLSocket, which is not safe in another thread.
+                socket.socket.shutdown(ended, socket.SHUT_RDWR)
 
 
 class HttpServer(ThreadingHTTPServer):

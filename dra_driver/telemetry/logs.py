@@ -17,6 +17,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, Literal
 
+from pydantic import BaseModel, Field
+
+from dra_driver.telemetry.log_file import LogFileHandler
+from dra_driver.util.paths import AbsolutePath
+
 LogFormat = Literal["text", "json"]
 
 call_id: ContextVar[str] = ContextVar("call_id", default="-")
@@ -29,6 +34,35 @@ _process: Final = f"{os.getpid():x}"
 # characters, which no stream takes.
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 _NEW_LINE: Final = "\n    "
+
+
+class LogSettings(BaseModel):
+    """The settings of a program's log, beside those of its own."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="The least severe lines to log."
+    )
+    log_format: LogFormat = Field(
+        default="text", description="Lines for people, or JSON with the keys of Kubernetes."
+    )
+    log_file: AbsolutePath | None = Field(
+        default=None, description="File that has the log once more; it is rotated."
+    )
+    log_file_mib: int = Field(
+        default=10, ge=1, le=1024, description="MiB at which the log file is rotated."
+    )
+    log_files: int = Field(
+        default=5,
+        ge=2,
+        le=100,
+        description="How many log files there are at most, the present one included.",
+    )
+
+    @property
+    def rotated_log(self) -> LogFileHandler | None:
+        """None if there is no log file."""
+        path = self.log_file
+        return None if path is None else LogFileHandler(path, self.log_file_mib, self.log_files)
 
 
 @contextmanager

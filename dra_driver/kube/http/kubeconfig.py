@@ -77,9 +77,8 @@ def _current_context(paths: Path) -> str | None:
 def _cluster_config(found: Configuration) -> ClusterConfig:
     data = found.ca_cert_data
     tls = trusting(found.ssl_ca_cert, data.decode() if isinstance(data, bytes) else data)
-    if not found.verify_ssl or found.assert_hostname is False:
-        tls.check_hostname = False
     if not found.verify_ssl:
+        tls.check_hostname = False
         tls.verify_mode = CERT_NONE
     if found.cert_file:
         tls.load_cert_chain(found.cert_file, found.key_file)

@@ -90,8 +90,9 @@ def test_a_connection_that_is_being_answered_is_not_ended(
 
 
 def test_where_all_are_being_answered_another_one_is_refused(
-    server: ProbeServer, slow: Check, stack: ExitStack
+    server: ProbeServer, slow: Check, stack: ExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(f"{MODULE}._UNTIL_FREE", 0.05)
     answering = [connect(server, stack) for _ in range(MOST_CONNECTIONS)]
     for each in answering:
         each.sendall(b"GET /readyz HTTP/1.0\r\n\r\n")
@@ -164,15 +165,20 @@ def test_a_head_that_is_too_long_is_refused(
     assert asking.recv(100).startswith(b"HTTP/1.0 431 ")
 
 
-def test_of_two_that_are_waited_for_the_silent_one_is_ended(stack: ExitStack) -> None:
+def test_of_two_that_are_waited_for_the_silent_one_is_ended(
+    stack: ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The other one's thread has not read yet what came."""
+    monkeypatch.setattr(f"{MODULE}._UNTIL_FREE", 0.0)
     pairs = [[stack.enter_context(each) for each in socket.socketpair()] for _ in range(3)]
     limit = ConnectionLimit(2)
     assert all(limit.admit(ours) for ours, _ in pairs[:2])
-    (_, probe), (_, other), (late, _) = pairs
+    (_, probe), (silent, other), (late, _) = pairs
     probe.sendall(b"GET /healthz")
-    assert limit.admit(late)
+    assert not limit.admit(late)
     assert readable(probe, other, within=0) == [other]
+    limit.release(silent)
+    assert limit.admit(late)
 
 
 def test_an_address_that_is_not_here_names_the_port() -> None:
