@@ -197,8 +197,8 @@ class Journal:
             logger.error("the journal was removed; it is written again from memory")
             self._compact()
             return
-        replaced = self._file.replaced()
-        damaged = self._reload() if replaced else self._take(self._file.read_new())
+        found = self._file.read_new()
+        damaged = self._reload() if found is None else self._take(found)
         if damaged:
             self._on_damaged(self._file.quarantine())
             self._mark_incomplete()

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import JournalError
 from dra_driver.node.checkpoint import frames
-from dra_driver.util.files import open_lock, whole, write_synced
+from dra_driver.util.files import whole, write_synced
 from dra_driver.util.os_errors import OsErrorAs
 
 logger = logging.getLogger(__name__)
@@ -69,7 +69,8 @@ class JournalFile:
             return _identity_at(self._path) != _NO_FILE
 
     def is_known(self) -> bool:
-        """Whether everything in the file has been read. If False, call `read_new` or `read_all`.
+        """Whether everything in the file has been read; usually so, which costs one small read. If
+        False, call `read_new` or `read_all`.
 
         May be called without `locked`: a later write of another process comes after this moment.
         """
@@ -77,14 +78,7 @@ class JournalFile:
             return False
         with _errors(self._path):
             in_place = _identity_at(self._path) == self._identity
-            return in_place and not self._has_new()
-
-    def replaced(self) -> bool:
-        """Whether another process has replaced the file that is open here."""
-        if self._fd < 0:
-            return True
-        with _errors(self._path):
-            return _identity_at(self._path) != self._identity
+            return in_place and not os.pread(self._fd, _PEEK, self._end).strip(b"\0")
 
     def read_all(self) -> frames.Scan:
         """Open the present file and read it from its start; a missing file counts as empty."""
@@ -98,10 +92,13 @@ class JournalFile:
             self.needs_rewrite = False
             return self._read_from(0)
 
-    def read_new(self) -> frames.Scan:
-        """What was appended since the last read; usually nothing, which costs one small read."""
+    def read_new(self) -> frames.Scan | None:
+        """What was appended since the last read; None where `read_all` is needed, because another
+        process has replaced the file that is open here."""
         with _errors(self._path):
-            return self._read_from(self._end) if self._has_new() else frames.scan(b"")
+            if self._fd < 0 or _identity_at(self._path) != self._identity:
+                return None
+            return self._read_from(self._end)
 
     def fits(self, frame: bytes) -> bool:
         """Whether there is room for the frame and a zero byte after it."""
@@ -177,7 +174,8 @@ class JournalFile:
         if self._lock >= 0 and _identity_at(self._lock_path) == self._lock_identity:
             return
         with self._effects(Point.JOURNAL_CREATE):
-            lock = open_lock(self._lock_path)
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         if self._lock >= 0:
             os.close(self._lock)
         self._lock = lock
@@ -188,9 +186,6 @@ class JournalFile:
         status = os.fstat(self._fd)
         # Neither changes: a full file is replaced.
         self._identity, self._size = _identity(status), status.st_size
-
-    def _has_new(self) -> bool:
-        return bool(os.pread(self._fd, _PEEK, self._end).strip(b"\0"))
 
     def _read_from(self, offset: int) -> frames.Scan:
         size = os.fstat(self._fd).st_size - offset

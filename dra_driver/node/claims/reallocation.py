@@ -40,17 +40,13 @@ def is_prepared_with(owner: Owner, held: PreparedClaim, wanted: PreparedDevices)
 
 def with_known_names(held: PreparedClaim) -> PreparedClaim:
     """The claim with all names that the kubelet knows as aliases: those of an answer, too."""
-    is_answered = held.state is not ClaimState.PREPARE_STARTED
-    devices = tuple(
-        replace(
-            device,
-            cdi_aliases=tuple(
-                dict.fromkeys((*device.cdi_aliases, *([device.cdi_name] if is_answered else [])))
-            ),
-        )
-        for device in held.devices
-    )
-    return replace(held, devices=devices)
+    if held.state is ClaimState.PREPARE_STARTED:  # it was never answered
+        return held
+    devices = []
+    for device in held.devices:
+        names = dict.fromkeys((*device.cdi_aliases, device.cdi_name))
+        devices.append(replace(device, cdi_aliases=tuple(names)))
+    return replace(held, devices=tuple(devices))
 
 
 def aliases(devices: Iterable[PreparedDevice]) -> CdiNames:
