@@ -195,7 +195,7 @@ def test_what_a_running_call_may_make_is_not_forgotten(tmp_path: Path) -> None:
     agent = world.start()
     ref = world.api.add(instance("a", 0, 1))
     world.tool.set_fault("create-hangs-after-making", times=1)
-    assert "has not ended" in errors(agent, ref)[0]
+    assert "did not end" in errors(agent, ref)[0]
     assert agent.held() == {"uid-a": "intent"}
     assert world.start().held() == {"uid-a": "unpreparing"}
     os.close(outliving.left.pop())
