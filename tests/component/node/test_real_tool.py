@@ -20,6 +20,7 @@ from dra_driver.hardware.drs.drs import Drs
 from dra_driver.hardware.drs.locks import DrsLocks
 from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.hardware.efsmi.runner import Efsmi, EfsmiHung
+from dra_driver.hardware.known_nodes import KnownNodes
 from dra_driver.hardware.machine import Machine
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.model.card import Card
@@ -54,7 +55,8 @@ class RealWorld(World):
         self.efsmi = Efsmi(self.simulated.efsmi_path, timeout=self.timeout, effects=Effects())
 
     def hardware(self) -> Cards:
-        return Cards(Machine(Sysfs(self.simulated.root), self.efsmi))
+        known_nodes = KnownNodes(self.root / "state")
+        return Cards(Machine(Sysfs(self.simulated.root), self.efsmi, known_nodes=known_nodes))
 
     def modes(self, journal: Journal, effects: Effects | None) -> dict[Mode, ModeDriver]:
         return dict(
