@@ -18,11 +18,9 @@ Content = TypeVar("Content")
 
 class CacheFile(Generic[Content]):
     """JSON. Constructing has no effect. The log says when the file cannot be read or written:
-    then what it had is learnt anew. Without a path nothing is kept over restarts."""
+    then what it had is learnt anew."""
 
-    def __init__(
-        self, path: Path | None, form: type[Content], *, effects: Effects = NO_FAULTS
-    ) -> None:
+    def __init__(self, path: Path, form: type[Content], *, effects: Effects = NO_FAULTS) -> None:
         self._path = path
         self._form = form
         self._effects = effects
@@ -30,8 +28,7 @@ class CacheFile(Generic[Content]):
     def read(self) -> Content:
         """Empty where there is no file, or none that can be read."""
         try:
-            if self._path is not None:
-                return msgspec.json.decode(self._path.read_bytes(), type=self._form)
+            return msgspec.json.decode(self._path.read_bytes(), type=self._form)
         except FileNotFoundError:
             pass
         except (OSError, ValueError, RecursionError):
@@ -40,8 +37,6 @@ class CacheFile(Generic[Content]):
 
     def write(self, content: Content) -> None:
         """The whole file, or the earlier one stays."""
-        if self._path is None:
-            return
         new = self._path.with_name(f"{self._path.name}.new")
         try:
             with self._effects(Point.CACHE_WRITE):

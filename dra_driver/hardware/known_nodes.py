@@ -27,8 +27,8 @@ class KnownNodes:
     while one learns.
     """
 
-    def __init__(self, directory: Path | None = None) -> None:
-        self._file = CacheFile(None if directory is None else directory / FILE, _Nodes)
+    def __init__(self, directory: Path) -> None:
+        self._file = CacheFile(directory / FILE, _Nodes)
         self._nodes: _Nodes | None = None
 
     def learn(self, cards: Iterable[Card]) -> None:

@@ -44,16 +44,11 @@ class Machine:
     nodes a card should have."""
 
     def __init__(
-        self,
-        sysfs: Sysfs,
-        efsmi: Efsmi,
-        *,
-        error_limit: int | None = None,
-        known_nodes: KnownNodes | None = None,
+        self, sysfs: Sysfs, efsmi: Efsmi, *, known_nodes: KnownNodes, error_limit: int | None = None
     ) -> None:
         self._sysfs = sysfs
         self._error_limit = error_limit
-        self._known_nodes = known_nodes or KnownNodes()
+        self._known_nodes = known_nodes
         self._surveyor = Surveyor(efsmi, patience=efsmi.timeout * _PATIENCE)
 
     def inventory(self) -> HardwareScan:

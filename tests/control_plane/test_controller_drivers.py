@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
-from dra_driver.model.claims.claim import allocation, results
+from dra_driver.model.claims.claim import all_results, allocation
 from tests.control_plane.conftest import Scene
 from tests.control_plane.controller_process import ControllerProcess
 from tests.control_plane.objects import claim, pod_with, whole
@@ -28,7 +28,7 @@ def start(scene: Scene) -> None:
 def bound_with_both(scene: Scene, node: str) -> None:
     assert scene.eyes.bound("user") == node
     assert scene.eyes.node_of("ours") == node
-    assert results(scene.eyes.claim("theirs"), OTHER)
+    assert [each.driver for each in all_results(scene.eyes.claim("theirs"))] == [OTHER]
 
 
 def test_both_come_from_one_node(scene: Scene, controller: ControllerProcess) -> None:

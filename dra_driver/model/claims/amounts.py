@@ -85,21 +85,23 @@ def config_applies(entry: Mapping[str, Any], request: str) -> bool:
 
 
 def configured_consumption(
-    config: Iterable[Mapping[str, Any]], request: str, device: str
+    config: Iterable[Mapping[str, Any]], result: Mapping[str, Any]
 ) -> Mapping[str, str]:
-    """What a result without ``consumedCapacity`` consumes, by its allocation's ``config``.
+    """What a result consumes by its allocation's ``config``, where the server dropped its
+    ``consumedCapacity``.
 
-    Gives the capacity that claims share of such a `device` with its quantity; nothing for a whole
-    card, or where no entry has an amount. The last entry that has one holds. Configuration that is
-    not understood is passed over: `dra_driver.config.device_config` is what refuses it.
+    Gives the capacity that claims share of such a device with its quantity; nothing for a whole
+    card, another driver's device, or where no entry has an amount. The last entry that has one
+    holds. Configuration that is not understood is passed over: `dra_driver.config.device_config` is
+    what refuses it.
     """
-    capacity = CAPACITY_OF_MODE.get(device.partition("-")[0])
     found: Mapping[str, str] = {}
-    if capacity is None:
+    capacity = CAPACITY_OF_MODE.get(result["device"].partition("-")[0])
+    if capacity is None or result["driver"] != DRIVER:
         return found
     for entry in config:
         opaque = entry.get("opaque") or {}
-        if opaque.get("driver") == DRIVER and config_applies(entry, request):
+        if opaque.get("driver") == DRIVER and config_applies(entry, result["request"]):
             amount = (opaque.get("parameters") or {}).get(capacity)
             if type(amount) is int and amount > 0:
                 found = {capacity: str(amount)}

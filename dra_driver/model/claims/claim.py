@@ -6,7 +6,7 @@ on read-modify-write. These views read; nothing here alters a claim.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -79,9 +79,9 @@ def allocation(claim: Mapping[str, Any]) -> Object | None:
     return found
 
 
-def results(claim: Mapping[str, Any], driver: str = DRIVER) -> tuple[Result, ...]:
-    """What was allocated to the claim by `driver`; other drivers' results are left out."""
-    return tuple(result for result in all_results(claim) if result.driver == driver)
+def results(claim: Mapping[str, Any]) -> tuple[Result, ...]:
+    """What was allocated to the claim of this driver's devices."""
+    return tuple(result for result in all_results(claim) if result.driver == DRIVER)
 
 
 def all_results(claim: Mapping[str, Any]) -> Iterator[Result]:
@@ -95,16 +95,11 @@ def all_results(claim: Mapping[str, Any]) -> Iterator[Result]:
             pool=entry["pool"],
             device=entry["device"],
             share_id=entry.get("shareID"),
-            consumed=by_short_name(entry.get("consumedCapacity") or _configured(entry, config)),
+            consumed=by_short_name(
+                entry.get("consumedCapacity") or configured_consumption(config, entry)
+            ),
             admin_access=bool(entry.get("adminAccess", False)),
         )
-
-
-def _configured(entry: Object, config: Iterable[Object]) -> Mapping[str, str]:
-    """The consumption where the server dropped ``consumedCapacity``."""
-    if entry["driver"] != DRIVER or not config:
-        return {}
-    return configured_consumption(config, entry["request"], entry["device"])
 
 
 def reserved_for(claim: Mapping[str, Any]) -> tuple[Object, ...]:

@@ -20,6 +20,7 @@ from dra_driver.hardware.drs.drs import Drs
 from dra_driver.hardware.drs.locks import DrsLocks
 from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.hardware.efsmi.runner import Efsmi, EfsmiHung
+from dra_driver.hardware.known_nodes import KnownNodes
 from dra_driver.hardware.machine import Machine
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.model.card import Card
@@ -53,7 +54,8 @@ class RealWorld(World):
         self.efsmi = Efsmi(self.simulated.efsmi_path, timeout=self.timeout, effects=Effects())
 
     def hardware(self) -> Cards:
-        return Cards(Machine(Sysfs(self.simulated.root), self.efsmi))
+        known_nodes = KnownNodes(self.root / "state")
+        return Cards(Machine(Sysfs(self.simulated.root), self.efsmi, known_nodes=known_nodes))
 
     def drs_card(self, journal: Journal, _effects: Effects) -> DrsCard:
         locks = DrsLocks(self.root / "locks", patience=20)
@@ -185,7 +187,7 @@ def test_what_a_running_call_may_make_is_not_forgotten(tmp_path: Path) -> None:
     agent = world.start()
     ref = world.api.add(instance("a", 0, 1))
     world.tool.set_fault("create-hangs-after-making", times=1)
-    assert "has not ended" in errors(agent, ref)[0]
+    assert "did not end" in errors(agent, ref)[0]
     assert agent.held() == {"uid-a": "intent"}
     assert world.start().held() == {"uid-a": "unpreparing"}
     os.close(outliving.left.pop())

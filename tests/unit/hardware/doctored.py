@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dra_driver.hardware.efsmi.runner import Efsmi, EfsmiFailed
+from dra_driver.hardware.known_nodes import KnownNodes
 from dra_driver.hardware.machine import HardwareScan, Machine
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.model.effects import Effects
@@ -51,9 +52,16 @@ class DoctoredEfsmi(Efsmi):
         return self._edits[call](text) if call in self._edits else text
 
 
+def reader(simulated: SimulatedMachine, efsmi: Efsmi | None = None) -> Machine:
+    """The driver's view of the machine, with a state directory beside it."""
+    known_nodes = KnownNodes(simulated.root.parent / "state")
+    efsmi = efsmi or DoctoredEfsmi(simulated, {})
+    return Machine(Sysfs(simulated.root), efsmi, known_nodes=known_nodes)
+
+
 def inventory(simulated: SimulatedMachine, edits: Mapping[str, Edit] | None = None) -> HardwareScan:
     """What the driver sees of the machine."""
-    return Machine(Sysfs(simulated.root), DoctoredEfsmi(simulated, edits or {})).inventory()
+    return reader(simulated, DoctoredEfsmi(simulated, edits or {})).inventory()
 
 
 def simulated(root: Path, source: str | dict[str, Any] = "s60-4") -> SimulatedMachine:

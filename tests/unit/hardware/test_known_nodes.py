@@ -19,7 +19,7 @@ from tests.unit.hardware.doctored import DoctoredEfsmi, three
 CONTROL = "/dev/gcuctl"
 
 
-def started(machine: SimulatedMachine, state: Path | None = None) -> Machine:
+def started(machine: SimulatedMachine, state: Path) -> Machine:
     """As an agent that starts with this state directory reads the machine."""
     efsmi = DoctoredEfsmi(machine, {})
     return Machine(Sysfs(machine.root), efsmi, known_nodes=KnownNodes(state))
@@ -37,13 +37,13 @@ def missing(cards: Sequence[Card]) -> list[tuple[str, ...]]:
 
 def test_a_card_of_which_nothing_more_is_known_lacks_nothing(tmp_path: Path) -> None:
     machine = without(three(tmp_path), CONTROL)
-    assert missing(started(machine).inventory().cards) == [()] * 3
+    assert missing(started(machine, tmp_path / "state").inventory().cards) == [()] * 3
 
 
 @pytest.mark.parametrize("path", [CONTROL, "/dev/gcu1vid1"])
 def test_what_the_card_had_before_is_missing(tmp_path: Path, path: str) -> None:
     machine = three(tmp_path, {"videoNodes": 2})
-    reader = started(machine)
+    reader = started(machine, tmp_path / "state")
     card = reader.inventory().cards[1]
     assert card.missing_nodes == ()
     without(machine, path)
@@ -52,7 +52,7 @@ def test_what_the_card_had_before_is_missing(tmp_path: Path, path: str) -> None:
 
 def test_what_its_neighbours_have_is_missing(tmp_path: Path) -> None:
     machine = without(three(tmp_path, {"videoNodes": 2}), "/dev/gcu1vid0")
-    cards = started(machine).inventory().cards
+    cards = started(machine, tmp_path / "state").inventory().cards
     assert missing(cards) == [(), ("/dev/gcu1vid0",), ()]
 
 
@@ -69,8 +69,8 @@ def test_what_cards_had_before_a_boot_is_missing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("other", [{"model": "T20"}, {"driver_version": "2.0"}])
 def test_another_kind_of_card_may_have_others(tmp_path: Path, other: dict[str, Any]) -> None:
-    known = KnownNodes()
-    (card, *_) = started(three(tmp_path, {"videoNodes": 2})).inventory().cards
+    known = KnownNodes(tmp_path)
+    (card, *_) = started(three(tmp_path, {"videoNodes": 2}), tmp_path / "state").inventory().cards
     known.learn([card])
     assert known.missing(replace(card, nodes=card.nodes[:1])) != ()
     assert known.missing(replace(card, nodes=card.nodes[:1], **other)) == ()

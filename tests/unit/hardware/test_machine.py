@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from dra_driver.hardware.efsmi.runner import Efsmi
-from dra_driver.hardware.machine import HardwareScan, Machine
-from dra_driver.hardware.sysfs import Sysfs
+from dra_driver.hardware.machine import HardwareScan
 from dra_driver.model.card import Ecc, Virtualization
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import HardwareError
@@ -18,6 +17,7 @@ from tests.unit.hardware.doctored import (
     DoctoredEfsmi,
     addresses,
     inventory,
+    reader,
     reasons,
     simulated,
     three,
@@ -29,7 +29,7 @@ def test_shipped_machines_are_read_as_they_are(tmp_path: Path, name: str) -> Non
     machine = simulated(tmp_path, name)
     # Once by a process of its own, as on a node.
     efsmi = Efsmi(machine.efsmi_path, timeout=20, effects=Effects())
-    found = Machine(Sysfs(machine.root), efsmi).inventory()
+    found = reader(machine, efsmi).inventory()
     assert not found.unusable
     assert addresses(found) == [card.bdf for card in machine.state().cards]
     for card in found.cards:
@@ -158,32 +158,32 @@ def test_a_card_without_its_device_node(tmp_path: Path) -> None:
 
 def test_a_lost_card_is_not_found(tmp_path: Path) -> None:
     machine = simulated(tmp_path)
-    reader = Machine(Sysfs(machine.root), DoctoredEfsmi(machine, {}))
-    first = reader.inventory().cards[0]
+    view = reader(machine)
+    first = view.inventory().cards[0]
     machine.lose_card(str(first.address))
-    assert first.address not in {card.address for card in reader.inventory().cards}
+    assert first.address not in {card.address for card in view.inventory().cards}
     with pytest.raises(HardwareError, match="gone from the PCI bus"):
-        reader.card(first)
+        view.card(first)
 
 
 def test_a_card_is_read_again_with_the_numbers_of_now(tmp_path: Path) -> None:
     machine = simulated(tmp_path)
-    reader = Machine(Sysfs(machine.root), DoctoredEfsmi(machine, {}))
-    first = reader.inventory().cards[0]
+    view = reader(machine)
+    first = view.inventory().cards[0]
     order = [card.bdf for card in machine.state().cards]
     machine.reboot(order[::-1])
-    again = reader.card(first)
+    again = view.card(first)
     assert (again.address, again.minor) == (first.address, len(order) - 1)
     assert again.nodes[0].path == f"/dev/gcu{again.minor}"
 
 
 def test_a_card_that_the_driver_lost_cannot_be_read_again(tmp_path: Path) -> None:
     machine = simulated(tmp_path)
-    reader = Machine(Sysfs(machine.root), DoctoredEfsmi(machine, {}))
-    first = reader.inventory().cards[0]
+    view = reader(machine)
+    first = view.inventory().cards[0]
     machine.set_machine(driverLoaded=False)
     with pytest.raises(HardwareError, match="is not bound to card"):
-        reader.card(first)
+        view.card(first)
 
 
 def test_two_cards_share_a_switch(tmp_path: Path) -> None:
@@ -218,5 +218,5 @@ def test_a_node_without_cards_has_none(tmp_path: Path) -> None:
     for card in machine.state().cards:
         machine.lose_card(card.bdf)
     efsmi = DoctoredEfsmi(machine, {})
-    assert Machine(Sysfs(machine.root), efsmi).inventory() == HardwareScan((), {})
+    assert reader(machine, efsmi).inventory() == HardwareScan((), {})
     assert efsmi.calls == []

@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 from dra_driver.hardware.efsmi.runner import EfsmiFailed
-from dra_driver.hardware.machine import Machine
-from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.model.errors import HardwareError
 from dra_driver.simulator.machine import SimulatedMachine
 from tests.unit.hardware.doctored import (
@@ -18,6 +16,7 @@ from tests.unit.hardware.doctored import (
     Edit,
     addresses,
     inventory,
+    reader,
     reasons,
     three,
 )
@@ -206,7 +205,7 @@ def test_text_is_asked_only_where_json_does_not_do(
 ) -> None:
     machine = three(tmp_path)
     efsmi = DoctoredEfsmi(machine, edits)
-    found = Machine(Sysfs(machine.root), efsmi).inventory()
+    found = reader(machine, efsmi).inventory()
     assert len(found.cards) == 3
     assert efsmi.calls == calls
 

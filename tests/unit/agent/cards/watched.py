@@ -10,6 +10,7 @@ from dra_driver.agent.cards.card_events import CardEvents
 from dra_driver.agent.events import EventReporter
 from dra_driver.hardware.breaker import CardSilent, HungCardBreaker
 from dra_driver.hardware.efsmi.runner import EfsmiHung
+from dra_driver.hardware.known_nodes import KnownNodes
 from dra_driver.hardware.machine import Machine
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.model.pci import PciAddress
@@ -49,7 +50,7 @@ class Watched:
         sysfs = Sysfs(root)
         self.breaker = HungCardBreaker(cooldown, clock=lambda: self.now)
         self.cards = CardCache(
-            Machine(sysfs, self.efsmi, error_limit=error_limit),
+            Machine(sysfs, self.efsmi, known_nodes=KnownNodes(root), error_limit=error_limit),
             sysfs,
             presence_interval=5.0,
             inventory_interval=60.0,

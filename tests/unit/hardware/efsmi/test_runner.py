@@ -77,13 +77,6 @@ def test_bytes_that_are_no_text_are_replaced(tmp_path: Path) -> None:
     assert tool(tmp_path, r"printf '35 \342\204\203 \377'").run("-q") == "35 ℃ \ufffd"
 
 
-def forbid_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    def pause(_seconds: float) -> None:
-        raise AssertionError("the end of the call is looked for now and then")
-
-    monkeypatch.setattr(time, "sleep", pause)
-
-
 _OUTLIVES_ITS_OUTPUT = "echo table; exec >&- 2>&-; sleep 0.05"
 
 
@@ -91,20 +84,22 @@ def test_the_kernel_tells_when_a_call_has_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A tool closes its output some time before it has ended."""
-    forbid_pauses(monkeypatch)
+
+    def pause(_seconds: float) -> None:
+        raise AssertionError("the end of the call is looked for now and then")
+
+    monkeypatch.setattr(time, "sleep", pause)
     assert tool(tmp_path, _OUTLIVES_ITS_OUTPUT).run("-q") == "table\n"
 
 
-def test_a_kernel_that_tells_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [OSError(errno.ENOSYS, ""), AttributeError()], ids=repr)
+def test_a_kernel_or_a_python_that_tells_no_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
     def unknown(_pid: int) -> int:
-        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+        raise error
 
     monkeypatch.setattr(os, "pidfd_open", unknown)
-    assert tool(tmp_path, _OUTLIVES_ITS_OUTPUT).run("-q") == "table\n"
-
-
-def test_a_python_without_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(os, "pidfd_open")
     assert tool(tmp_path, _OUTLIVES_ITS_OUTPUT).run("-q") == "table\n"
 
 
@@ -225,25 +220,21 @@ def test_time_ends_a_call_that_always_has_something_to_read(
 
 @pytest.mark.parametrize(
     ("mode", "message"),
-    [(None, "No such file"), (0o644, "Permission denied")],
-    ids=["missing", "not executable"],
+    [(None, "No such file"), (0o644, "Permission denied"), (0o755, "Exec format error")],
+    ids=["missing", "not executable", "no program"],
 )
 def test_a_tool_that_cannot_be_run_names_the_setting(
     tmp_path: Path, mode: int | None, message: str
 ) -> None:
     path = tmp_path / "efsmi"
     if mode is not None:
-        path.touch(mode)
+        path.write_bytes(b"\x7fELF broken")
+        path.chmod(mode)
+    told: list[str] = []
+    efsmi = Efsmi(path, timeout=1, effects=Effects(), measured=lambda *what: told.append(what[1]))
     with pytest.raises(HardwareError, match=f"{path} cannot be run: {message}.*efsmi.path"):
-        Efsmi(path, timeout=1, effects=Effects()).run("-q")
-
-
-def test_a_file_that_is_no_program(tmp_path: Path) -> None:
-    path = tmp_path / "efsmi"
-    path.write_bytes(b"\x7fELF broken")
-    path.chmod(0o755)
-    with pytest.raises(HardwareError, match="cannot be run: Exec format error"):
-        Efsmi(path, timeout=1, effects=Effects()).run("-q")
+        efsmi.run("-q")
+    assert told == ["error"]
 
 
 def test_a_descriptor_is_inherited_only_when_asked(tmp_path: Path) -> None:
@@ -276,19 +267,6 @@ def test_each_call_is_measured(
     with suppress(HardwareError):
         efsmi.run(*argv)
     assert told == [(command, outcome)]
-
-
-def test_a_tool_that_is_missing_is_measured_too(tmp_path: Path) -> None:
-    told: list[str] = []
-    efsmi = Efsmi(
-        tmp_path / "efsmi",
-        timeout=1,
-        effects=Effects(),
-        measured=lambda _, outcome, __: told.append(outcome),
-    )
-    with pytest.raises(HardwareError):
-        efsmi.run("-q")
-    assert told == ["error"]
 
 
 def test_a_call_that_not_even_a_kill_ends_is_not_repeated(

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from dra_driver.hardware.efsmi.runner import Efsmi, EfsmiFailed, EfsmiHung
-from dra_driver.hardware.machine import HardwareScan, Machine
-from dra_driver.hardware.sysfs import Sysfs
+from dra_driver.hardware.machine import HardwareScan
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import HardwareError
 from tests.unit.hanging import reads_that_hang, time_is_up_when
@@ -21,6 +20,7 @@ from tests.unit.hardware.doctored import (
     DoctoredEfsmi,
     Edit,
     addresses,
+    reader,
     reasons,
     three,
 )
@@ -51,11 +51,11 @@ class Looked:
         self.machine = three(root, **keys)
         self.edits: dict[str, Edit] = {}
         self.efsmi = DoctoredEfsmi(self.machine, self.edits)
-        self.reader = Machine(Sysfs(self.machine.root), self.efsmi)
+        self.view = reader(self.machine, self.efsmi)
 
     def inventory(self) -> HardwareScan:
         self.efsmi.calls.clear()
-        return self.reader.inventory()
+        return self.view.inventory()
 
 
 @pytest.mark.parametrize("edit", [hung, failed], ids=["hangs", "ends the tool"])
@@ -165,7 +165,7 @@ def test_each_card_is_asked_while_the_call_of_all_still_hangs(tmp_path: Path) ->
         "-i 1 -q --json-format": asked,
         "-i 2 -q --json-format": asked_in_vain,
     }
-    looked.reader = Machine(Sysfs(looked.machine.root), looked.efsmi)
+    looked.view = reader(looked.machine, looked.efsmi)
     found = looked.inventory()
     assert (addresses(found), sorted(map(str, found.hung))) == ([SECOND, THIRD], [FIRST])
     assert len(looked.efsmi.calls) == 4, "each was asked once"
@@ -212,7 +212,7 @@ def test_a_real_process_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     machine.set_fault("card-hangs", card=SECOND)
     time_is_up_when(monkeypatch, reads_that_hang(machine))
     efsmi = Efsmi(machine.efsmi_path, timeout=3, effects=Effects())
-    found = Machine(Sysfs(machine.root), efsmi).inventory()
+    found = reader(machine, efsmi).inventory()
     assert addresses(found) == [FIRST, THIRD]
     [reason] = found.silent.values()
     assert "`efsmi -i 1 -q --json-format` did not end within 3 s" in reason
