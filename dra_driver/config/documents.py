@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from reprlib import Repr
 from typing import Any, Final
 
 import yaml
@@ -11,6 +12,10 @@ import yaml
 from dra_driver.model.errors import InvalidValue
 
 _LONGEST: Final = 120  # characters
+
+_BRIEF: Final = Repr()
+_BRIEF.maxlevel = 3
+_BRIEF.maxstring = _BRIEF.maxother = _LONGEST
 
 # What PyYAML's constructors raise beside YAMLError for scalars that are not of their tag
 # (``!!int ''``, ``!!bool maybe``, a date that does not exist), and for what is nested too deep.
@@ -47,9 +52,10 @@ def read_yaml(path: Path, what: str, *, flag: str) -> Any:
 
 
 def given(value: object) -> str:
-    """A given value for a message, as JSON if it is a scalar, cut."""
+    """A given value for a message, as JSON if it is a scalar. It is cut while it is rendered: a few
+    bytes of YAML can expand to more than the memory holds."""
     if isinstance(value, dict | list | tuple | set):
-        return brief(repr(value))
+        return brief(_BRIEF.repr(value))
     return brief(json.dumps(value, default=str, ensure_ascii=False))
 
 

@@ -1,12 +1,14 @@
-"""YAML of people: whatever it is, a document or a sentence."""
+"""YAML of people: whatever it is, a document or a sentence, and never more than fits."""
 
 from __future__ import annotations
 
+import tracemalloc
 from datetime import date
 from pathlib import Path
 
 import pytest
 
+from dra_driver.config.card_rules import load_card_rules
 from dra_driver.config.documents import given, read_yaml
 from dra_driver.model.errors import InvalidValue
 
@@ -29,6 +31,19 @@ def test_what_is_no_yaml_is_told(tmp_path: Path, content: bytes) -> None:
     file.write_bytes(content)
     with pytest.raises(InvalidValue, match=r"^the file .*file\.yaml is not YAML: .*key: value$"):
         read_yaml(file, "the file", flag="--file")
+
+
+def test_a_few_lines_that_stand_for_more_than_there_is_memory(tmp_path: Path) -> None:
+    lines = [b"rules:", b"- &a [" + b"x, " * 9 + b"x]"]
+    for name, below in zip(b"bcdefghijklm", b"abcdefghijkl", strict=True):
+        lines.append(b"- &%c [" % name + b", ".join([b"*%c" % below] * 10) + b"]")
+    file = tmp_path / "cards.yaml"
+    file.write_bytes(b"\n".join(lines))
+    tracemalloc.start()
+    with pytest.raises(InvalidValue, match=r"rules\[0\]: .*given \['x', "):
+        load_card_rules(file)
+    assert tracemalloc.get_traced_memory()[1] < 10 << 20
+    tracemalloc.stop()
 
 
 @pytest.mark.parametrize(
