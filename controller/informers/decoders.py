@@ -107,10 +107,6 @@ class ClaimDecoder:
         claim: ReadOnlyObject = self._in_use.decode(text)
         return claim if isinstance(claim, PackedObject) else WHOLE.decode(text)
 
-    def convert(self, obj: Object) -> ReadOnlyObject:
-        claim: ReadOnlyObject = self._in_use.convert(obj) if is_in_use(obj) else obj
-        return claim
-
 
 def _pod(interner: Interner, pod: Object) -> ReadOnlyObject:
     card_access.prune(pod["spec"])

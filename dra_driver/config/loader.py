@@ -1,23 +1,22 @@
-"""Settings of a program: file < environment < flags.
+"""Settings of a program: environment < flags.
 
 A program describes its settings as one pydantic model; from it come the flags
-(``--kebab-case``), the environment variables (``GCU_UPPER_CASE``), the keys of the YAML file
-(camelCase, as in the Helm values) and the whole of ``--help``.
+(``--kebab-case``), the environment variables (``GCU_UPPER_CASE``) and the whole of ``--help``.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from reprlib import Repr
+from typing import Any, Final, Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 
-from dra_driver.config.documents import brief, given, read_yaml
 from dra_driver.model.errors import InvalidValue
 from dra_driver.version import add_version_flag
 
@@ -25,17 +24,16 @@ logger = logging.getLogger(__name__)
 
 ENV_PREFIX = "GCU_"
 
+_LONGEST: Final = 120  # characters of a value in a message
+_BRIEF: Final = Repr()
+_BRIEF.maxlevel = 3
+_BRIEF.maxstring = _BRIEF.maxother = _LONGEST
+
 
 class Settings(BaseModel):
     """What every program has: frozen, and an unknown key is an error."""
 
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        alias_generator=to_camel,
-        populate_by_name=True,
-        allow_inf_nan=False,
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     kubeconfig: Path | None = Field(
         default=None, description="kubeconfig file; in a pod its service account is used"
@@ -53,30 +51,23 @@ def load(
     prog: str,
     description: str,
 ) -> S:
-    """The settings from the file named by ``--config``, the environment and the flags.
+    """The settings from the environment and the flags.
 
-    An empty variable in the environment, and null in the file, count as not given. Raises
-    InvalidValue with the setting's name in its source, the given value, and the allowed ones. An
-    unknown variable with the driver's prefix is logged: it may be another program's, so it is no
-    error. ``--help`` and ``--version`` print and exit as argparse does.
+    An empty variable counts as not given. Raises InvalidValue with the setting's name in its
+    source, the given value, and the allowed ones. An unknown variable with the driver's prefix is
+    logged: it may be another program's, so it is no error. ``--help`` and ``--version`` print and
+    exit as argparse does.
     """
     parser = _parser(model, prog, description)
     flags = {k: v for k, v in vars(parser.parse_args(argv)).items() if v is not None}
     _log_unknown_variables(model, environ, prog)
-    path = flags.pop("config", None) or environ.get(variable("config"))
-    values: dict[str, Any] = {}
-    places: dict[str, str] = {}
-    for layer, place in (
-        (_from_file(model, path) if path else {}, lambda name: f"{to_camel(name)} in file {path}"),
-        (_from_environment(model, environ), lambda name: f"{variable(name)} in the environment"),
-        (flags, flag),
-    ):
-        values |= layer
-        places |= {name: place(name) for name in layer}
+    variables = {
+        name: environ[variable(name)] for name in model.model_fields if environ.get(variable(name))
+    }
     try:
-        return model.model_validate(values)
+        return model.model_validate({**variables, **flags})
     except ValidationError as error:
-        problems = "; ".join(_readable(model, one, places) for one in error.errors())
+        problems = "; ".join(_readable(one, flags) for one in error.errors())
         raise InvalidValue(problems, remedy=f"see {prog} --help") from error
 
 
@@ -99,16 +90,11 @@ def _parser(model: type[S], prog: str, description: str) -> argparse.ArgumentPar
     parser = argparse.ArgumentParser(
         prog=prog,
         description=description,
-        epilog="A flag wins over its environment variable, which wins over the file. A variable "
-        "that is empty counts as not given.",
+        epilog="A flag wins over its environment variable. A variable that is empty counts as not "
+        "given.",
         allow_abbrev=False,
     )
     add_version_flag(parser)
-    parser.add_argument(
-        "--config",
-        metavar="FILE",
-        help=f"YAML file with the settings in camelCase [{variable('config')}]",
-    )
     for name, field in model.model_fields.items():
         parser.add_argument(
             flag(name),
@@ -137,32 +123,8 @@ def _default(field: FieldInfo) -> str:
     return f"(default {default}) "
 
 
-def _from_file(model: type[S], path: str) -> dict[str, Any]:
-    content = read_yaml(Path(path), "settings file", flag="--config")
-    if content is None:
-        return {}
-    if not isinstance(content, dict):
-        raise InvalidValue(
-            f"settings file {path} holds no mapping of settings", remedy="write it as key: value"
-        )
-    by_key = {to_camel(name): name for name in model.model_fields}
-    unknown = sorted(brief(str(key)) for key in content if key not in by_key)
-    if unknown:
-        raise InvalidValue(
-            f"settings file {path}: unknown {', '.join(unknown)}",
-            remedy=f"the settings are {', '.join(sorted(by_key))}",
-        )
-    return {by_key[key]: value for key, value in content.items() if value is not None}
-
-
-def _from_environment(model: type[S], environ: Mapping[str, str]) -> dict[str, Any]:
-    return {
-        name: environ[variable(name)] for name in model.model_fields if environ.get(variable(name))
-    }
-
-
 def _log_unknown_variables(model: type[S], environ: Mapping[str, str], prog: str) -> None:
-    known = [variable(name) for name in ("config", *model.model_fields)]
+    known = [variable(name) for name in model.model_fields]
     for name in sorted(environ.keys() - set(known)):
         if name.startswith(ENV_PREFIX):
             # Imported here: few programs ever need it, and it takes a quarter of a MiB.
@@ -173,13 +135,26 @@ def _log_unknown_variables(model: type[S], environ: Mapping[str, str], prog: str
             logger.warning("%s has no setting for the variable %s%s", prog, name, hint)
 
 
-def _readable(model: type[S], problem: Mapping[str, Any], places: Mapping[str, str]) -> str:
+def _readable(problem: Mapping[str, Any], flags: Mapping[str, str]) -> str:
     """One problem in the words of the place where the setting was given."""
     message = str(problem["msg"]).removeprefix("Value error, ")
     if not problem["loc"]:  # a rule between several settings
         return message
-    key = problem["loc"][0]
-    name = next(name for name in model.model_fields if key in {name, to_camel(name)})
+    name = problem["loc"][0]
     if problem["type"] == "missing":
         return f"{flag(name)} [{variable(name)}] is missing"
-    return f"{places[name]}: {message} (given {given(problem['input'])})"
+    place = flag(name) if name in flags else f"{variable(name)} in the environment"
+    return f"{place}: {message} (given {given(problem['input'])})"
+
+
+def given(value: object) -> str:
+    """A given value for a message, as JSON if it is a scalar. It is cut while it is rendered: a few
+    bytes of YAML can expand to more than the memory holds."""
+    if isinstance(value, dict | list | tuple | set):
+        return brief(_BRIEF.repr(value))
+    return brief(json.dumps(value, default=str, ensure_ascii=False))
+
+
+def brief(text: str) -> str:
+    """The text, cut."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -141,8 +141,8 @@ class ObjectApi(Protocol):
         patch_type: PatchType = PatchType.MERGE,
         subresource: str = "",
         field_manager: str = "",
-        force: bool = False,
-    ) -> Object: ...
+    ) -> Object:
+        """PATCH; a field manager takes fields that others own."""
 
     def delete(
         self,
@@ -207,5 +207,4 @@ def apply_status(api: ObjectApi, resource: Resource, fields: Object, field_manag
         patch_type=PatchType.APPLY,
         subresource="status",
         field_manager=field_manager,
-        force=True,
     )

@@ -158,11 +158,8 @@ class Client:
         patch_type: PatchType = PatchType.MERGE,
         subresource: str = "",
         field_manager: str = "",
-        force: bool = False,
     ) -> Object:
-        query = {"fieldManager": field_manager} if field_manager else {}
-        if force:
-            query["force"] = "true"
+        query = {"fieldManager": field_manager, "force": "true"} if field_manager else {}
         path = resource.path(namespace, name, subresource)
         return self._json("PATCH", path, query, body=body, media_type=patch_type.value)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, Protocol, TypedDict
 
 import msgspec
@@ -31,9 +31,6 @@ class Decoder(Protocol):
     def decode(self, text: Text) -> Any:
         """An object from its JSON. Raises ValueError for what is no JSON."""
 
-    def convert(self, obj: Object) -> Any:
-        """Returns what `decode` would, from an object with all fields. The caller drops `obj`."""
-
 
 class Whole:
     """Decodes all fields."""
@@ -41,9 +38,6 @@ class Whole:
     def decode(self, text: Text) -> Object:
         found: Object = decode(bytes(text))
         return found
-
-    def convert(self, obj: Object) -> Object:
-        return obj
 
 
 class Typed:
@@ -66,9 +60,7 @@ class Typed:
         try:
             return self._transform(self._decoder.decode(text))
         except (ValueError, LookupError, OverflowError, RecursionError):  # `decode` may go on
-            return self.convert(decode(bytes(text)))
-
-    def convert(self, obj: Object) -> Any:
+            obj = decode(bytes(text))
         try:
             return self._transform(msgspec.convert(obj, self._type))
         except (ValueError, LookupError, OverflowError):
@@ -110,10 +102,11 @@ def decode_page(text: bytes, decoder: Decoder) -> tuple[list[Any], Mapping[str, 
     """The objects of a page of a list, and the page's own metadata. Raises ValueError."""
     try:
         page = _PAGE.decode(text)
+        items: Iterable[Text] = page.get("items") or ()
     except (ValueError, RecursionError):  # one object is nested too deep
-        listed = decode(text)
-        return list(map(decoder.convert, listed.get("items") or ())), listed["metadata"]
-    return list(map(decoder.decode, page.get("items") or ())), page["metadata"]
+        page = decode(text)
+        items = map(_readable, page.get("items") or ())
+    return list(map(decoder.decode, items)), page["metadata"]
 
 
 def decode_event(line: bytes, decoder: Decoder) -> tuple[str, Any]:
@@ -121,11 +114,16 @@ def decode_event(line: bytes, decoder: Decoder) -> tuple[str, Any]:
     kind. Raises ValueError."""
     try:
         event = _EVENT.decode(line)
+        kind, text = event.type, event.object
     except (ValueError, RecursionError):
         plain = decode(line)
-        kind, obj = plain["type"], plain["object"]
-        return kind, obj if kind in _PLAIN else decoder.convert(obj)
-    return event.type, (WHOLE if event.type in _PLAIN else decoder).decode(event.object)
+        kind, text = plain["type"], _readable(plain["object"])
+    return kind, (WHOLE if kind in _PLAIN else decoder).decode(text)
+
+
+def _readable(obj: Object) -> msgspec.Raw:
+    """The JSON of an object that `decode` has cut."""
+    return msgspec.Raw(json.dumps(obj).encode())
 
 
 def decode(text: bytes) -> Any:

@@ -202,7 +202,7 @@ class ConnectionHandler(BaseHTTPRequestHandler):
         return body
 
     def send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
-        """Send the answer; for HEAD without the body."""
+        """Send the answer."""
         self.connection.settimeout(LONGEST_REQUEST)
         self.send_response(status)
         self.send_header("Content-Type", kind)
@@ -210,8 +210,7 @@ class ConnectionHandler(BaseHTTPRequestHandler):
         if self.close_connection:
             self.send_header("Connection", "close")
         self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
+        self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (http.server's name)
         logger.debug(format, *args)

@@ -42,7 +42,7 @@ _CHECK_EVERY: Final = 0.1
 
 @dataclass(eq=False)
 class ProbeServer:
-    """Serves ``/healthz``, ``/readyz``, ``/startz``, ``/metrics``, ``/version``, to GET and HEAD.
+    """Serves ``/healthz``, ``/readyz``, ``/startz``, ``/metrics``, ``/version``.
 
     A probe answers 200 ``ok``, or 503 with the reason, so that ``kubectl describe pod`` shows it.
     ``/startz`` answers as ``/healthz``, but only when the program is ready or half a minute after
@@ -133,6 +133,3 @@ class _ProbeHandler(ConnectionHandler):
         with self.server.connections.answering(self.connection):
             status, body, kind = self._answer(self.path)
         self.send(status, kind, body)
-
-    def do_HEAD(self) -> None:  # noqa: N802 (http.server's name)
-        self.do_GET()

@@ -77,7 +77,6 @@ class Stage:
             patch_type=PatchType.APPLY,
             subresource="status",
             field_manager=FIELD_MANAGER,
-            force=True,
         )
 
     def patch_status(self, name: str, status: Object) -> object:

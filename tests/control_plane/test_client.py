@@ -125,7 +125,6 @@ def test_patches(api: Client, namespace: str) -> None:
         namespace=namespace,
         patch_type=PatchType.APPLY,
         field_manager="tests",
-        force=True,
     )
     assert applied["data"] == {"b": "3"}
 

@@ -56,7 +56,6 @@ def pretend_to_have_allocated(stage: Stage) -> object:
         patch_type=PatchType.APPLY,
         subresource="status",
         field_manager="gcu-dra-controller",
-        force=True,
     )
 
 

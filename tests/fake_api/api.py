@@ -183,10 +183,9 @@ class FakeApi:
         patch_type: PatchType = PatchType.MERGE,
         subresource: str = "",
         field_manager: str = "",
-        force: bool = False,
     ) -> Object:
         call = self._begin("patch", resource, name, subresource, body)
-        if field_manager or force:
+        if field_manager:
             raise Unplayed(f"the field manager {field_manager!r} of a patch")
         key = Key(resource, namespace, name)
 

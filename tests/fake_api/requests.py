@@ -161,7 +161,6 @@ def _patch(api: FakeApi, request: Request, target: _Target) -> Object:
         patch_type=PatchType(request.media_type),
         subresource=target.subresource,
         field_manager=request.query.get("fieldManager", ""),
-        force=request.query.get("force") == _TRUE,
     )
 
 

@@ -11,9 +11,7 @@ from typing import Any, Final
 
 import yaml
 
-from dra_driver.agent.settings import AgentSettings
 from dra_driver.config.card_rules import load_card_rules
-from dra_driver.config.loader import load
 from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.kubelet_api.device_plugin.record import parse_checkpoint
 from dra_driver.model.claims.owner import ContainerAllocation
@@ -103,12 +101,6 @@ _RULES: Final = {
         {"nodeSelector": {"example.com/gcu-use": "inference"}, "modes": ["drs"]},
     ],
 }
-_SETTINGS: Final = {
-    "nodeName": "node-1",
-    "efsmiTimeout": 20,
-    "cdiDir": "/var/run/cdi",
-    "podUid": "u",
-}
 # What a YAML reader must not fall over: aliases that grow, tags, depth, a key that is a list.
 _YAML: Final = (
     b"rules:\n- &a [x, x, x, x, x, x, x, x, x]\n"
@@ -194,10 +186,6 @@ def _loaded(load_file: Callable[[Path], object]) -> Callable[[bytes, Path], obje
     return parse
 
 
-def _settings(file: Path) -> object:
-    return load(AgentSettings, [f"--config={file}"], {}, prog="fuzz", description="")
-
-
 def _machine(file: Path) -> object:
     return first_state(machine_spec(file), identity="node-1")
 
@@ -243,6 +231,5 @@ SUBJECTS: Final = (
         lambda data, _: parse_checkpoint(data),
     ),
     Subject("card-rules", _written(_RULES), _loaded(load_card_rules)),
-    Subject("settings", _written(_SETTINGS), _loaded(_settings)),
     Subject("machine-file", _written(_MACHINE), _loaded(_machine)),
 )

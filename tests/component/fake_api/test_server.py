@@ -92,9 +92,6 @@ def test_a_list_that_expires_between_two_pages(
             fake.store.expire()
             return {}
 
-        def convert(self, obj: Object) -> Object:
-            return obj
-
     with pytest.raises(errors.Gone):
         api.list(PODS, decoder=Expiring())
     assert len(decoded) == 1

@@ -1,9 +1,10 @@
-"""Settings: file < environment < flags, and errors that name the setting and its source."""
+"""Settings: environment < flags, and errors that name the setting and its source."""
 
 from __future__ import annotations
 
 import logging
 import re
+from datetime import date
 from pathlib import Path
 from typing import Literal
 
@@ -12,7 +13,7 @@ from pydantic import Field, model_validator
 
 from controller.settings import ControllerSettings
 from dra_driver.agent.settings import AgentSettings
-from dra_driver.config.loader import Settings, flag, listed_names, load, variable
+from dra_driver.config.loader import Settings, flag, given, listed_names, load, variable
 from dra_driver.model.errors import InvalidValue
 
 
@@ -32,37 +33,21 @@ class Example(Settings):
         return self
 
 
-def settings(
-    *argv: str, environ: dict[str, str] | None = None, file: Path | None = None
-) -> Example:
-    given = [*argv, "--config", str(file)] if file else argv
-    return load(Example, given, environ or {}, prog="example", description="an example")
+def settings(*argv: str, environ: dict[str, str] | None = None) -> Example:
+    return load(Example, argv, environ or {}, prog="example", description="an example")
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "settings.yaml"
-
-
-def test_flags_win_over_the_environment_and_that_over_the_file(file: Path) -> None:
-    file.write_text("nodeName: from-file\nprobePort: 1\nverbose: true\n")
-    environ = {"GCU_CONFIG": str(file), "GCU_PROBE_PORT": "2", "GCU_INTERVAL": "7"}
+def test_flags_win_over_the_environment() -> None:
+    environ = {"GCU_NODE_NAME": "n", "GCU_PROBE_PORT": "2", "GCU_INTERVAL": "7"}
     found = settings(environ=environ)
-    assert (found.node_name, found.probe_port, found.interval) == ("from-file", 2, 7)
-    assert (found.verbose, found.state_dir, found.injection) == (True, None, "cdi")
+    assert (found.node_name, found.probe_port, found.interval) == ("n", 2, 7)
+    assert (found.verbose, found.state_dir, found.injection) == (False, None, "cdi")
     assert settings("--probe-port", "3", environ=environ).probe_port == 3
 
 
-def test_the_flag_names_another_file_than_the_variable(file: Path) -> None:
-    file.write_text("nodeName: n\n")
-    assert settings(environ={"GCU_CONFIG": "/nowhere.yaml"}, file=file).node_name == "n"
-
-
-@pytest.mark.parametrize("text", ["", "# nothing\n", "nodeName:\nprobePort: null\nstateDir: ~\n"])
-def test_what_is_empty_counts_as_not_given(file: Path, text: str) -> None:
-    file.write_text(text)
+def test_what_is_empty_counts_as_not_given() -> None:
     environ = {"GCU_NODE_NAME": "n", "GCU_PROBE_PORT": "", "GCU_STATE_DIR": ""}
-    assert settings(environ=environ, file=file) == Example(node_name="n")
+    assert settings(environ=environ) == Example(node_name="n")
 
 
 def test_kinds_of_values() -> None:
@@ -98,13 +83,10 @@ def test_kinds_of_values() -> None:
             r"^--probe-port: .*; --interval: .*greater than 0 \(given \"0\"\); see",
         ),
         (["--node-name=n", "--least=9"], {}, r"^least must not be above interval; see example"),
-        (["--config=/nowhere.yaml"], {}, r"/nowhere\.yaml cannot be read: No such file"),
-        ([], {"GCU_CONFIG": "/"}, r"file / cannot be read: Is a directory"),
     ],
     ids=[
         *("missing", "not a number", "out of range", "empty", "infinite", "not a number at all"),
-        *("not a choice", "not a truth", "two at once", "a rule between two", "no such file"),
-        "a folder",
+        *("not a choice", "not a truth", "two at once", "a rule between two"),
     ],
 )
 def test_a_bad_setting_is_named_as_it_was_given(
@@ -112,39 +94,6 @@ def test_a_bad_setting_is_named_as_it_was_given(
 ) -> None:
     with pytest.raises(InvalidValue, match=message):
         settings(*argv, environ=environ)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"nodeNam: n\n", "unknown nodeNam; the settings are injection, interval, .*nodeName"),
-        (b"node_name: n\n", "unknown node_name; the settings are"),
-        (b"nodeName: n\n1: 2\nx: y\n", "unknown 1, x;"),
-        (
-            b"nodeName: n\nprobePort: [1]\n",
-            r"probePort in file .*settings\.yaml: .*\(given \[1\]\)",
-        ),
-        (b"nodeName: 7\n", r"nodeName in file .*: .*valid string \(given 7\)"),
-        (b"nodeName: {a: 2026-01-01}\n", r"nodeName in file .*date\(2026, 1, 1\)"),
-        (b"- nodeName\n", "holds no mapping of settings"),
-        (b"false\n", "holds no mapping of settings"),
-        (b"[]\n", "holds no mapping of settings"),
-        (b"nodeName: n\n bad\n  - x: [\n", "is not YAML: .* line 3"),
-        (b"nodeName: 2026-13-45\n", "is not YAML: month must be"),
-        (b"nodeName: !!python/object:os.system n\n", "is not YAML: could not determine"),
-        (b"\xff\xfe\x00n", "cannot be read: it is not UTF-8"),
-    ],
-    ids=[
-        *("misspelt", "in another case", "several", "kind", "number for text", "mapping for text"),
-        *("list", "truth", "empty list", "not YAML", "no date", "a tag", "not text"),
-    ],
-)
-def test_a_bad_file_is_named(file: Path, content: bytes, message: str) -> None:
-    file.write_bytes(content)
-    with pytest.raises(InvalidValue, match=message) as caught:
-        settings(file=file)
-    assert str(file) in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("word", ["--prob-port=1", "--probe=1"], ids=["misspelt", "cut off"])
@@ -159,11 +108,10 @@ def test_an_unknown_flag_is_named(word: str, capsys: pytest.CaptureFixture[str])
     ("environ", "told"),
     [
         ({"GCU_NODENAME": "n"}, ["variable GCU_NODENAME; did you mean GCU_NODE_NAME?"]),
-        ({"GCU_CONFIG_FILE": "f"}, ["variable GCU_CONFIG_FILE; did you mean GCU_CONFIG?"]),
         ({"GCU_XYZZY": "1"}, ["variable GCU_XYZZY"]),
-        ({"GCU_CONFIG": "", "GCU_VERBOSE": "true", "PATH": "/bin", "XGCU_A": "1"}, []),
+        ({"GCU_STATE_DIR": "", "GCU_VERBOSE": "true", "PATH": "/bin", "XGCU_A": "1"}, []),
     ],
-    ids=["misspelt", "of the file", "like nothing", "known"],
+    ids=["misspelt", "like nothing", "known"],
 )
 def test_an_unknown_variable_is_told(
     environ: dict[str, str], told: list[str], caplog: pytest.LogCaptureFixture
@@ -184,14 +132,13 @@ def test_help_tells_all_of_a_setting(capsys: pytest.CaptureFixture[str]) -> None
     text = help_of(Example, capsys)
     assert "an example" in text
     for line in (
-        "--config FILE YAML file with the settings in camelCase [GCU_CONFIG]",
         "--node-name TEXT name of the node (required) [GCU_NODE_NAME]",
         "--probe-port N a port, 100 % local (default 8080) [GCU_PROBE_PORT]",
         "--interval SECONDS seconds between looks (default 5.0) [GCU_INTERVAL]",
         "--state-dir PATH a folder [GCU_STATE_DIR]",
         "--injection cdi|runtime who injects (default cdi) [GCU_INJECTION]",
         "--verbose true|false more words (default false) [GCU_VERBOSE]",
-        "A flag wins over its environment variable, which wins over the file.",
+        "A flag wins over its environment variable.",
     ):
         assert line in text
 
@@ -211,3 +158,19 @@ def test_help_of_the_programs_is_complete(
         assert f"{flag(name)} " in text
         assert f"[{variable(name)}]" in text
         assert re.sub(r"\s+", " ", field.description) in text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("a", '"a"'),
+        (True, "true"),
+        (None, "null"),
+        (date(2026, 1, 1), '"2026-01-01"'),
+        ([1, [2]], "[1, [2]]"),
+        ("x" * 500, '"' + "x" * 118 + "…"),
+    ],
+    ids=["text", "truth", "nothing", "a date", "a list", "long"],
+)
+def test_what_was_given_is_shown(value: object, text: str) -> None:
+    assert given(value) == text

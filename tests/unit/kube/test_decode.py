@@ -72,7 +72,7 @@ NAMED_A = b'{"metadata": {"name": "a", "more": 1}, "spec": {"n": [1]}}'
 
 
 def test_only_declared_fields_are_decoded() -> None:
-    assert NAMED.decode(NAMED_A) == NAMED.convert(decode(NAMED_A)) == {"metadata": {"name": "a"}}
+    assert NAMED.decode(NAMED_A) == {"metadata": {"name": "a"}}
 
 
 def in_a_page(odd: bytes) -> Object:
