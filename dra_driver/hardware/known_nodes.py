@@ -7,6 +7,7 @@ After a boot udev may not have made all of them when the agent starts: a contain
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -29,11 +30,10 @@ class KnownNodes:
 
     def __init__(self, directory: Path) -> None:
         self._file = CacheFile(directory / FILE, _Nodes)
-        self._nodes: _Nodes | None = None
 
     def learn(self, cards: Iterable[Card]) -> None:
         """Keep which nodes the `cards` have."""
-        known = dict(self._known())
+        known = dict(self._nodes)
         for card in cards:
             kind = _kind(card)
             paths = {_template(node.path, card.minor) for node in card.nodes}
@@ -47,14 +47,13 @@ class KnownNodes:
         """The paths that other cards of the kind have, or cards had before, and `card` has not."""
         there = {node.path for node in card.nodes}
         wanted = (
-            path.replace(_MINOR, str(card.minor)) for path in self._known().get(_kind(card), ())
+            path.replace(_MINOR, str(card.minor)) for path in self._nodes.get(_kind(card), ())
         )
         return tuple(path for path in wanted if path not in there)
 
-    def _known(self) -> _Nodes:
-        if self._nodes is None:
-            self._nodes = self._file.read()
-        return self._nodes
+    @cached_property
+    def _nodes(self) -> _Nodes:
+        return self._file.read()
 
 
 def _kind(card: Card) -> str:

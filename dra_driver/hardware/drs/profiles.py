@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -59,28 +60,26 @@ class ProfileTables:
     def __init__(self, directory: Path, *, effects: Effects = NO_FAULTS) -> None:
         self._file = CacheFile(directory / "profiles.json", _TablesFile, effects=effects)
         self._mutex = threading.Lock()
-        self._tables: dict[CardVariant, ProfileTable] | None = None
 
     def table(self, card: Card) -> ProfileTable | None:
         """The table of cards like this one, None while it is unknown."""
         with self._mutex:
-            return self._known().get(CardVariant.of(card))
+            return self._tables.get(CardVariant.of(card))
 
     def learn(self, card: Card, table: ProfileTable) -> None:
         """Keep what was read from `card`."""
         with self._mutex:
-            if self._known().get(CardVariant.of(card)) == table:
+            if self._tables.get(CardVariant.of(card)) == table:
                 return
             # Another agent on the node may have learnt of other cards meanwhile.
-            self._tables = {**self._load(), **self._known(), CardVariant.of(card): table}
+            self._tables = {**self._load(), **self._tables, CardVariant.of(card): table}
             logger.info("profiles of %s: %s", CardVariant.of(card), table.text)
             entries = [_ProfileTable(kind, each.profiles) for kind, each in self._tables.items()]
             self._file.write(_TablesFile(tuple(entries)))
 
-    def _known(self) -> dict[CardVariant, ProfileTable]:
-        if self._tables is None:
-            self._tables = self._load()
-        return self._tables
+    @cached_property
+    def _tables(self) -> dict[CardVariant, ProfileTable]:
+        return self._load()
 
     def _load(self) -> dict[CardVariant, ProfileTable]:
         tables = self._file.read().tables

@@ -8,7 +8,7 @@ attributes there, and the other two follow from the device's type.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from dra_driver.model import names
@@ -69,20 +69,12 @@ def reveal(entry: Mapping[str, Any]) -> Object:
 def reveal_taints(entry: Mapping[str, Any]) -> Object:
     """The entry of a hidden slice with its attributes for taints as taints."""
     attributes = dict(entry.get("attributes") or {})
-    taints = [
-        taint(names.TAINT_ALLOCATED_BY, names.ALLOCATOR_CONTROLLER),
-        *(
-            taint(key, value)
-            for key, name in _TAINTS.items()
-            for value in _values(attributes.pop(name, None))
-        ),
-    ]
+    taints = [taint(names.TAINT_ALLOCATED_BY, names.ALLOCATOR_CONTROLLER)]
+    for key, name in _TAINTS.items():
+        attribute = attributes.pop(name, None)
+        if attribute:
+            taints += [taint(key, value) for value in str(attribute.get("string", "")).split(",")]
     device = {**entry, "taints": taints}
     if "attributes" in entry:
         device["attributes"] = attributes
     return device
-
-
-def _values(attribute: Mapping[str, Any] | None) -> Iterator[str]:
-    if attribute:
-        yield from str(attribute.get("string", "")).split(",")

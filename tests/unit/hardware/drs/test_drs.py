@@ -96,6 +96,8 @@ def test_every_way_in_which_a_create_fails(
         card.create(CARD, P3, ())
     assert type(raised.value) is error
     assert "3g.20gb" in str(raised.value)
+    listed = "--create-instance" not in tool.calls[-1]
+    assert listed is (text != "did not end"), "after a hang the caller lists, who undoes it"
     assert bool(tool.instances(ONE)) is made
     assert card.create(CARD, P3, card.instances(CARD)).profile == "3g.20gb"
 
