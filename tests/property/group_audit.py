@@ -169,12 +169,12 @@ class Audit:
         found = dict[str, float]()
         for of in self.quorum:
             waiting = self.seen.parts(of)[0]
-            if not any(map(node_of, waiting)):
-                continue
-            if any(map(is_gated, waiting)):
-                found[f"{of} has a gate, and keeps names"] = _SOON
-            elif all(map(is_judged, waiting)):
-                found[f"{of} was refused, and keeps names"] = _FOLLOWED
+            # Other names are a new decision, by what has come free meanwhile.
+            names = {each["metadata"]["name"]: node_of(each) for each in waiting if node_of(each)}
+            if names and any(map(is_gated, waiting)):
+                found[f"{of} has a gate, and keeps names: {names}"] = _SOON
+            elif names and all(map(is_judged, waiting)):
+                found[f"{of} was refused, and keeps names: {names}"] = _FOLLOWED
         return found
 
     def _unused(self) -> dict[str, float]:

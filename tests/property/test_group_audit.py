@@ -34,3 +34,25 @@ def test_a_card_is_free_that_is_promised_to_no_pod_alone(
     audit.check(0.0)
     with found:
         audit.check(60.0)
+
+
+@pytest.mark.parametrize(
+    ("renamed", "found"),
+    [
+        pytest.param("a", pytest.raises(AssertionError, match="keeps names"), id="the same"),
+        pytest.param("b", nullcontext(), id="another one, by a new decision"),
+    ],
+)
+def test_a_name_that_nobody_can_use_is_taken_back(
+    renamed: str, found: AbstractContextManager[object]
+) -> None:
+    world = Cluster({"a": 1, "b": 1}, gang=1)
+    audit = Audit(world.api.store, {"a": 1, "b": 1})
+    audit.quorum["g"] = 1
+    refused = {"nominatedNodeName": "a", "conditions": [REFUSED]}
+    world.join("g", "refused", gate=False, status=refused)
+    audit.check(0.0)
+    world.change("refused", nominatedNodeName=renamed)
+    audit.check(40.0)
+    with found:
+        audit.check(60.0)
