@@ -22,5 +22,5 @@ class Applying:
 
     def patch(self, resource: Resource, name: str, body: Object, **how: Any) -> Object:
         if how.pop("patch_type", PatchType.MERGE) is PatchType.APPLY:
-            del how["field_manager"], how["force"]
+            del how["field_manager"]
         return self.api.patch(resource, name, body, **how)
