@@ -23,7 +23,6 @@ from tests.fake_api.feed import Feed
 _JSON: Final = "application/json"
 _PROTOBUF_MAGIC: Final = b"k8s\x00"
 _METADATA: Final = "as=PartialObjectMetadataList"
-_TRUE: Final = "true"
 
 
 @dataclass(frozen=True, slots=True)
