@@ -6,7 +6,6 @@ The kubelet deletes the slices that name its node when the driver's plugin has b
 
 from __future__ import annotations
 
-import itertools
 import logging
 from contextlib import suppress
 from typing import Any, Final
@@ -83,11 +82,9 @@ class SliceCleaner(Background):
         return {spec["pool"]["name"].removeprefix(f"{DRIVER}/") for spec in hidden}
 
     def _delete(self, node: str) -> None:
-        for index in itertools.count():
-            name = hidden_name(node, index)
-            slices = self._api.list(RESOURCE_SLICES, field_selector=f"metadata.name={name}").items
-            if not slices or not self._fence.is_open():
-                return
+        name = hidden_name(node)
+        slices = self._api.list(RESOURCE_SLICES, field_selector=f"metadata.name={name}").items
+        if slices and self._fence.is_open():
             logger.info("deleting ResourceSlice %s: no agent runs on its node", name)
             with suppress(NotFound):
                 self._api.delete(RESOURCE_SLICES, name, uid=slices[0]["metadata"]["uid"])

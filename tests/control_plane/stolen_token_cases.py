@@ -23,7 +23,9 @@ BARE: Object = {key: value for key, value in whole(0x0D).items() if key != "tain
 UNTAINTED = rf"publishes devices with the taint {DRIVER}/allocated-by=controller:NoSchedule only"
 HIDDEN: Object = {"nodeName": None, "nodeSelector": {"nodeSelectorTerms": [{}]}}
 NOT_ITS_NODE = r"the agent on node '.*' may not write a slice of driver"
-NOT_ITS_NAME = r"may not write the slice '.*': its slices are .*000 to 015"
+NOT_ITS_NAME = (
+    r"may not write the slice '.*': its slices are .*000 to 015, and one that ends in hidden"
+)
 OWN_DRIVER = "allocates and releases devices of its own driver only"
 IN_STATUS = "changes neither reservedFor nor devices in the status of an allocated claim"
 
@@ -81,20 +83,20 @@ AGENT: Cases = {
         NOT_ITS_NAME,
     ),
     "publish a visible slice under the name of a hidden one": (
-        lambda s: s.make_slice(name=hidden_name(s.own, 0)),
+        lambda s: s.make_slice(name=hidden_name(s.own)),
         NOT_ITS_NAME,
     ),
     "hide a slice under the name of another node": (
-        lambda s: s.make_slice(name=hidden_name(s.other, 0), **HIDDEN),
+        lambda s: s.make_slice(name=hidden_name(s.other), **HIDDEN),
         NOT_ITS_NAME,
     ),
-    "hide a seventeenth slice": (
-        lambda s: s.make_slice(name=hidden_name(s.own, 16), **HIDDEN),
+    "hide a second slice": (
+        lambda s: s.make_slice(name=f"{hidden_name(s.own)}-001", **HIDDEN),
         NOT_ITS_NAME,
     ),
     "hide a slice in the pool of another node": (
         lambda s: s.make_slice(
-            name=hidden_name(s.own, 0),
+            name=hidden_name(s.own),
             pool={"name": pool_name(s.other), "generation": 1, "resourceSliceCount": 1},
             **HIDDEN,
         ),
@@ -102,7 +104,7 @@ AGENT: Cases = {
     ),
     "offer a slice to nodes by their labels": (
         lambda s: s.make_slice(
-            name=hidden_name(s.own, 0),
+            name=hidden_name(s.own),
             nodeName=None,
             nodeSelector={
                 "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]
@@ -111,7 +113,7 @@ AGENT: Cases = {
         NOT_ITS_NODE,
     ),
     "offer a slice to all nodes": (
-        lambda s: s.make_slice(name=hidden_name(s.own, 0), nodeName=None, allNodes=True),
+        lambda s: s.make_slice(name=hidden_name(s.own), nodeName=None, allNodes=True),
         NOT_ITS_NODE,
     ),
 }

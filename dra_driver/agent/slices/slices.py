@@ -43,7 +43,7 @@ def own_slices(node: str, form: SliceForm = SliceForm.VISIBLE) -> str:
     """The field selector of this driver's slices of `node` in that form. The hidden one does not
     name its node, and an API server sends its events to no other watch than one of its name."""
     if form is SliceForm.HIDDEN:
-        return f"metadata.name={hidden_name(node, 0)}"
+        return f"metadata.name={hidden_name(node)}"
     return f"spec.nodeName={node},spec.driver={DRIVER}"
 
 
@@ -70,7 +70,7 @@ def desired_slices(
             "apiVersion": API_VERSION,
             "kind": "ResourceSlice",
             "metadata": {
-                "name": hidden_name(name, index) if hidden else slice_name(node, index),
+                "name": hidden_name(name) if hidden else slice_name(node, index),
                 **_labels(content.get("devices", ())),
                 "ownerReferences": [
                     {

@@ -31,10 +31,10 @@ where the taint has no value. Effects are left out: servers that need hidden sli
 _DROPPED: Final = ("taints", "allowMultipleAllocations")
 
 
-def hidden_name(node: str, index: int) -> str:
-    """``<node>-gcu.enflame.com-hidden-000``: the agent watches hidden slices by these names,
-    because no field selector finds the slices of a node that they do not name."""
-    suffix = f"-{names.DRIVER}-hidden-{index:03d}"
+def hidden_name(node: str) -> str:
+    """``<node>-gcu.enflame.com-hidden``: the agent watches the node's hidden slice by its name,
+    because no field selector finds the slice of a node that it does not name."""
+    suffix = f"-{names.DRIVER}-hidden"
     return f"{names.fitting(node, names.LONGEST_NAME - len(suffix))}{suffix}"
 
 

@@ -41,7 +41,7 @@ class HiddenMachines(Machines):
             self._api.create(RESOURCE_SLICES, each)
 
     def withdraw(self, name: str) -> None:
-        self._api.delete(RESOURCE_SLICES, hidden_name(name, 0))
+        self._api.delete(RESOURCE_SLICES, hidden_name(name))
 
 
 @pytest.fixture

@@ -94,7 +94,7 @@ class WebhookWorld:
             controller.end()
             print(controller.log())
         for node in self._nodes:
-            self.api.delete(RESOURCE_SLICES, hidden_name(node, 0))
+            self.api.delete(RESOURCE_SLICES, hidden_name(node))
             self.api.delete(NODES, node)
         self.api.delete(DEVICE_CLASSES, OTHER_CLASS)
 
@@ -109,7 +109,7 @@ class WebhookWorld:
             "pool": pool,
             "devices": list(devices),
         }
-        metadata = {"name": hidden_name(name, 0)}
+        metadata = {"name": hidden_name(name)}
         kind = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice"}
         self.api.create(RESOURCE_SLICES, {**kind, "metadata": metadata, "spec": spec})
 

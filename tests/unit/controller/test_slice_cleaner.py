@@ -18,8 +18,8 @@ from dra_driver.model.devices.hidden_device import hidden_name
 from dra_driver.model.names import DRIVER, pool_name
 
 
-def hidden(node: str, index: int = 0) -> Object:
-    name = hidden_name(node, index)
+def hidden(node: str) -> Object:
+    name = hidden_name(node)
     return {
         "metadata": {"name": name, "uid": f"uid of {name}"},
         "spec": {"driver": DRIVER, "pool": {"name": pool_name(node)}},
@@ -83,13 +83,13 @@ class Rig:
 
 
 def test_slices_of_a_node_without_an_agent_are_deleted_after_half_a_minute() -> None:
-    slices = Slices(hidden("a"), hidden("a", 1), hidden("b"), visible("c"))
+    slices = Slices(hidden("a"), hidden("b"), visible("c"))
     rig = Rig(slices, [agent("b")])
     rig.clean_at(0)
     rig.clean_at(29)
-    assert len(slices.slices) == 4
+    assert len(slices.slices) == 3
     rig.clean_at(30)
-    assert [*slices.slices] == [hidden_name("b", 0), f"c-{DRIVER}-000"]
+    assert [*slices.slices] == [hidden_name("b"), f"c-{DRIVER}-000"]
 
 
 @pytest.mark.parametrize("crashes", [True, False], ids=["crash loop", "deleted"])
@@ -138,7 +138,7 @@ def test_slices_that_come_later_are_known_by_their_agent() -> None:
     rig = Rig(slices)
     rig.clean_at(0)
     rig.agents.on_event(Change.ADDED, agent("a"))
-    slices.slices[hidden_name("a", 0)] = hidden("a")
+    slices.slices[hidden_name("a")] = hidden("a")
     rig.clean_at(1)
     rig.agents.on_event(Change.DELETED, agent("a"))
     rig.clean_at(2)

@@ -13,7 +13,7 @@ from tests.unit.controller.test_slice_cleaner import Slices, hidden, visible
 
 
 def test_hidden_slices_are_deleted_and_visible_ones_stay() -> None:
-    slices = Slices(hidden("a"), hidden("b", 1), visible("c"))
+    slices = Slices(hidden("a"), hidden("b"), visible("c"))
     delete_hidden_slices(cast("Api", slices))
     assert [*slices.slices] == [visible("c")["metadata"]["name"]]
 

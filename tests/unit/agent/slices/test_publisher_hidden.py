@@ -17,7 +17,7 @@ from tests.unit.agent.scripted_api import ScriptedApi
 from tests.unit.agent.slices.publisher_rig import ALLOCATED_BY, Rig
 
 CARD = PciAddress.parse("0000:01:00.0")
-HIDDEN = hidden_name("n1", 0)
+HIDDEN = hidden_name("n1")
 
 
 def hidden_rig(api: ScriptedApi) -> Rig:
