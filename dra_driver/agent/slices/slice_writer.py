@@ -9,7 +9,7 @@ from dra_driver.agent.slices.slice_cache import SliceCache
 from dra_driver.agent.slices.slice_diff import SliceDiff
 from dra_driver.agent.slices.slices import dropped_fields
 from dra_driver.kube.api import Api
-from dra_driver.kube.errors import AlreadyExists, NotFound
+from dra_driver.kube.errors import AlreadyExists, Conflict, NotFound
 from dra_driver.kube.resources import RESOURCE_SLICES
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import GcuError
@@ -31,8 +31,8 @@ class PublicationError(GcuError):
 class SliceWriter:
     """Makes the writes of a diff, and puts each answer into `published` at once.
 
-    Raises KubeError (Conflict if a slice differs from `published`, NotFound if it was deleted), and
-    PublicationError if the server dropped a part of a slice.
+    Raises KubeError (Conflict if a slice differs from `published`), and PublicationError if the
+    server dropped a part of a slice.
     """
 
     def __init__(self, api: Api, published: SliceCache) -> None:
@@ -43,11 +43,20 @@ class SliceWriter:
         for obsolete in changes.delete:
             self._delete(obsolete)
         for updated in changes.update:
-            self._delete_unless_complete(updated, self._api.replace(RESOURCE_SLICES, updated))
+            self._replace(updated)
         for created in changes.create:
             self._create(created)
         for superseded in changes.superseded:
             self._delete(superseded)
+
+    def _replace(self, wanted: Object) -> None:
+        try:
+            stored = self._api.replace(RESOURCE_SLICES, wanted)
+        except NotFound as error:
+            # The watch would deliver this later; so the next attempt can create the slice.
+            self._published.on_removed(wanted)
+            raise Conflict(error.what, status=error.status, reason=error.reason) from error
+        self._delete_unless_complete(wanted, stored)
 
     def _create(self, wanted: Object) -> None:
         try:

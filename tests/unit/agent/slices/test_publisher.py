@@ -19,7 +19,7 @@ from dra_driver.kube.errors import (
     NotFound,
     Unavailable,
 )
-from dra_driver.model.errors import JournalError
+from dra_driver.model.errors import GcuError, JournalError
 from dra_driver.model.pci import PciAddress
 from tests.unit.agent.objects import device, published
 from tests.unit.agent.scripted_api import ScriptedApi
@@ -134,24 +134,19 @@ def test_a_held_card_that_is_lost_keeps_its_device() -> None:
     ]
 
 
-def test_a_race_is_compared_again_without_a_word() -> None:
-    rig = Rig(ScriptedApi(replace=[Conflict("changed")]), waits=1).listed(*published(device(2)))
+@pytest.mark.parametrize(
+    ("error", "writes"),
+    [(Conflict("changed"), ["replace"]), (NotFound("gone"), ["dry run", "create"])],
+    ids=["changed meanwhile", "deleted meanwhile"],
+)
+def test_a_race_is_compared_again_without_a_word(error: GcuError, writes: list[str]) -> None:
+    rig = Rig(ScriptedApi(replace=[error]), waits=1).listed(*published(device(2)))
     assert rig.run() == [1]
     before = rig.publisher.problem
     rig.api.refusals.clear()
     assert rig.publisher._attempt()
     assert (before, rig.publisher.problem) == (UNPUBLISHED, None)
-    assert rig.api.calls == ["version", "list", "get nodes", "replace", "get nodes", "replace"]
-
-
-def test_a_slice_that_was_deleted_meanwhile_is_created_once_the_watch_says_so() -> None:
-    [old] = published(device(2))
-    rig = Rig(ScriptedApi(replace=[NotFound("gone")]), waits=1).listed(old)
-    assert rig.run() == [1]
-    rig.publisher.published.on_event(Change.DELETED, old)
-    assert rig.publisher._attempt()
-    assert rig.publisher.problem is None
-    assert rig.api.calls[4:] == ["get nodes", "dry run", "create"]
+    assert rig.api.calls == ["version", "list", "get nodes", "replace", "get nodes", *writes]
 
 
 def test_somebody_who_writes_the_same_slices_all_the_time_sees_few_writes() -> None:
