@@ -190,3 +190,7 @@ def card_line(node: str, card: NodeCard, names: Mapping[str, str]) -> str:
     users = {names.get(hold.pod, "a pod that has just started or ended") for hold in card.held}
     used = ", ".join(sorted(users)) or "no pod any more"
     return f"node {node}: card {card.address}, {card.mode}, used by {used}"
+
+
+if __name__ == "__main__":
+    main()
