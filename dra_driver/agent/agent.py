@@ -32,6 +32,7 @@ from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.recovery.profile_prober import ProfileProber
 from dra_driver.node.recovery.reconciler import NodeReconciler, Recovery
 from dra_driver.telemetry.program import Deadline
+from dra_driver.util.background import Background
 from dra_driver.util.hooks import OnChange
 
 logger = logging.getLogger(__name__)
@@ -168,23 +169,19 @@ class Agent:
     def live(self) -> str | None:
         """Which thread ended, which socket does not answer, or which mount is outdated: only a
         restart of the container helps. None if all is well."""
-        threads = {
-            "the start": self._startup.is_alive(),
-            "the readiness reporter": self._readiness.is_alive(),
-            "the writer of events": self._context.recorder.is_alive(),
-            "the writer of labels": self._labeller.is_alive() or not self._settings.node_labels,
-        }
-        if self._startup.done.is_set():
-            threads |= {
-                "the card cache": self._cards.is_alive(),
-                "the reconcile loop": self._reconcile_loop.is_alive(),
-                "the thread of the card count": self._card_count.is_alive(),
-                **self._dra.threads(),
-                **self._device_plugin.threads(),
-            }
-        for name, alive in threads.items():
-            if not alive:
-                return f"{name} ended unexpectedly; see the log"
+        parts: Sequence[Background] = (
+            self._startup,
+            self._readiness,
+            self._context.recorder,
+            self._labeller,
+            self._cards,
+            self._reconcile_loop,
+            self._card_count,
+            *self._dra.parts,
+            *self._device_plugin.parts,
+        )
+        if name := next(filter(None, (part.ended() for part in parts)), None):
+            return f"the thread {name} ended unexpectedly; see the log"
         return self._dra.fault() or self._context.mounts.problem
 
     def _steps(self) -> Sequence[Step]:

@@ -145,7 +145,7 @@ class DevicePlugin(ResourceServers):
         )
 
     def serve(self) -> None:
-        if not self.serves:
+        if not self.is_started:
             super().serve()
             self._garbage_collector.start()
 
@@ -154,8 +154,8 @@ class DevicePlugin(ResourceServers):
         self._garbage_collector.stop(grace)
         super().withdraw(grace)
 
-    def is_alive(self) -> bool:
-        return super().is_alive() and (not self.serves or self._garbage_collector.is_alive())
+    def ended(self) -> str | None:
+        return super().ended() or self._garbage_collector.ended()
 
     def problem(self) -> str | None:
         """Why no device can be allocated, or none released; None if all is well."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -31,6 +31,7 @@ from dra_driver.model.names import FIELD_MANAGER, TAINT_CHANGING
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.telemetry.program import Deadline
+from dra_driver.util.background import Background
 
 # Seconds. A kubelet that starts fails the pods whose devices no plugin lists, so register in time.
 _REGISTER_AFTER: Final = 5.0
@@ -86,7 +87,7 @@ class DevicePluginFrontend:
             field_manager=FIELD_MANAGER,
             kubelet=lambda: file_identity(folders.kubelet),
         )
-        self._annotates = False
+        self.parts: Sequence[Background] = (self._plugin, self._annotator, self._pods)
 
     def serve(self) -> None:
         """Answer the kubelet; raises SocketError."""
@@ -102,10 +103,9 @@ class DevicePluginFrontend:
 
     def annotate(self) -> None:
         """Annotate the Node with its cards, by which pods are placed, and watch its pods."""
-        if not self._annotates:
+        if not self._annotator.is_started:
             self._pods.start()
             self._annotator.start()
-            self._annotates = True
 
     def withdraw(self, grace: float) -> None:
         """Take no new call, and let running calls end within `grace` seconds."""
@@ -120,14 +120,14 @@ class DevicePluginFrontend:
     def wake(self) -> None:
         """A card or its use has changed."""
         self._plugin.notify()
-        if self._plugin.serves and self._knows_all():
+        if self._plugin.is_started and self._knows_all():
             self._plugin.announce()
         self._annotator.wake()
 
     def announce(self) -> None:
         """Register with the kubelet although the serving mode is unknown, so that it learns of the
         devices in use."""
-        if self._plugin.serves:
+        if self._plugin.is_started:
             self._plugin.announce()
 
     @property
@@ -138,17 +138,8 @@ class DevicePluginFrontend:
     @property
     def problem(self) -> str | None:
         """Why devices are not served right now; None if they are, or need not be."""
-        served = self._plugin.problem() if self._plugin.serves else None
-        return served or (self._annotator.problem if self._annotates else None)
-
-    def threads(self) -> Mapping[str, bool]:
-        """Whether each thread that was started is alive."""
-        served = {"the thread of the device plugin": self._plugin.is_alive()}
-        reported = {
-            "the node annotator": self._annotator.is_alive(),
-            "the watch of the node's pods": self._pods.is_alive(),
-        }
-        return served | (reported if self._annotates else {})
+        served = self._plugin.problem() if self._plugin.is_started else None
+        return served or (self._annotator.problem if self._annotator.is_started else None)
 
     def _pods_lag(self) -> float:
         return _PODS_LAG if self._pods.problem is None else 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from dra_driver.agent.context import AgentContext
@@ -21,6 +21,7 @@ from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.errors import GcuError
 from dra_driver.model.names import pool_name
 from dra_driver.telemetry.program import Deadline
+from dra_driver.util.background import Background
 from dra_driver.util.debouncer import Debouncer
 
 # Seconds: pods start in bursts, and the kubelet's calls go before the writes that follow them.
@@ -99,22 +100,19 @@ class DraFrontend:
             registration_timeout=settings.registration_timeout,
             effects=context.effects,
         )
-        self._serves = False
-        self._publishes = False
+        self._writers = (self._publisher, self._statuses, self.deleted_claims)
+        self.parts: Sequence[Background] = (self._plugin, *self._writers)
 
     def serve(self) -> None:
         """Answer the kubelet; raises SocketError."""
-        if not self._serves:
+        if not self._plugin.is_started:
             self._plugin.start()
-            self._serves = True
 
     def publish(self) -> None:
         """Publish slices, and write the claims' status."""
-        if not self._publishes:
-            self._publishes = True
-            self._publisher.start()
-            self._statuses.start()
-            self.deleted_claims.start()
+        if not self._publisher.is_started:
+            for part in self._writers:
+                part.start()
 
     def withdraw(self, grace: float) -> None:
         """Take no new call, and let running calls end within `grace` seconds."""
@@ -124,9 +122,8 @@ class DraFrontend:
         """End the threads within so many seconds; the slices stay."""
         deadline = Deadline(within)
         self._after_calls.stop()
-        self.deleted_claims.stop(deadline.left())
-        self._statuses.stop(deadline.left())
-        self._publisher.stop(deadline.left())
+        for part in reversed(self._writers):
+            part.stop(deadline.left())
 
     def on_begin(self, operation: str) -> None:
         """`dra_driver.kubelet_api.dra.service.CallObserver`."""
@@ -154,18 +151,8 @@ class DraFrontend:
     @property
     def problem(self) -> str | None:
         """Why claims are not served right now; None if they are, or need not be."""
-        served = self._plugin.problem() if self._serves else None
-        return served or (self._publisher.problem if self._publishes else None)
-
-    def threads(self) -> Mapping[str, bool]:
-        """Whether each thread that was started is alive."""
-        served = {"the thread of the kubelet plugin": self._plugin.is_alive()}
-        published = {
-            "the publisher": self._publisher.is_alive(),
-            "the writer of claim statuses": self._statuses.is_alive(),
-            "the detector of deleted claims": self.deleted_claims.is_alive(),
-        }
-        return (served if self._serves else {}) | (published if self._publishes else {})
+        served = self._plugin.problem() if self._plugin.is_started else None
+        return served or (self._publisher.problem if self._publisher.is_started else None)
 
     def fault(self) -> str | None:
         """Why the agent cannot be reached through its sockets, or None."""

@@ -146,11 +146,11 @@ class SlicePublisher(Woken):
         deadline = Deadline(timeout)
         super().stop(deadline.left())
         self._watch.stop(deadline.left())
-        if self.publish_lock is not None and not super().is_alive():
+        if self.publish_lock is not None and not self.is_alive():
             self.publish_lock.release()
 
-    def is_alive(self) -> bool:
-        return super().is_alive() and self._watch.is_alive()
+    def ended(self) -> str | None:
+        return super().ended() or self._watch.ended()
 
     def run(self) -> None:
         while True:

@@ -176,17 +176,14 @@ class ResourceServers(Background):
         self._siblings = Siblings({each.socket: RESOURCES for each in self._servers}, effects)
         self._register_after = register_after
         self._announced = threading.Event()
-        self.serves = False
-        """Whether it was started."""
 
     def serve(self) -> None:
         """Serve; raises SocketError if a socket cannot be made, and may be tried again. Does
         nothing when it serves."""
-        if not self.serves:
+        if not self.is_started:
             for server in self._servers:
                 server.serve()
             self.start()
-            self.serves = True
 
     def announce(self) -> None:
         """Register now: all devices can be listed. The kubelet takes the first list as complete."""
@@ -197,10 +194,6 @@ class ResourceServers(Background):
         self.stop(grace)
         for server in self._servers:
             server.stop(grace)
-
-    def is_alive(self) -> bool:
-        """Whether the thread is alive, or was not started."""
-        return not self.serves or super().is_alive()
 
     def notify(self) -> bool:
         """The devices have changed: send them. Returns whether a kubelet gets them."""

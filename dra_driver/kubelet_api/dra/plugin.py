@@ -147,9 +147,8 @@ class KubeletPlugin(Background):
         self._broadcaster.stop()
         self._service.stop(deadline.left())
 
-    def is_alive(self) -> bool:
-        """Whether the threads are alive, from `start` on."""
-        return super().is_alive() and self._self_check.is_alive()
+    def ended(self) -> str | None:
+        return super().ended() or self._self_check.ended()
 
     def notify_health(self) -> None:
         """A device's health has changed: send the list to the kubelet now."""

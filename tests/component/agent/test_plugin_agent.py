@@ -59,14 +59,14 @@ def test_an_agent_without_one_of_its_threads_is_not_alive(place: Place) -> None:
     agent = place.start()
     frontend = agent._device_plugin
     parts: dict[str, Callable[[float], None]] = {
-        "the thread of the device plugin": frontend.withdraw,
-        "the node annotator": frontend._annotator.stop,
-        "the watch of the node's pods": frontend._pods.stop,
+        "plugin-watch": frontend.withdraw,
+        "node-annotator": frontend._annotator.stop,
+        "reflector-pods": frontend._pods.stop,
     }
     assert agent.live() is None
     for name, end in reversed(parts.items()):
         end(60)
-        assert agent.live() == f"{name} ended unexpectedly; see the log"
+        assert agent.live() == f"the thread {name} ended unexpectedly; see the log"
 
 
 def test_the_metrics_tell_which_devices_are_unhealthy(place: Place) -> None:

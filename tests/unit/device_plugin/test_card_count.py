@@ -59,7 +59,7 @@ def test_the_kubelet_counts_what_is_there(node: Node) -> None:
         node.cards = set(cards)
         count.wake()
         node.becomes(*cards)
-    assert count.is_alive()
+    assert count.ended() is None
 
 
 def test_it_hears_of_no_cards_before_they_were_read(node: Node) -> None:
@@ -87,5 +87,5 @@ def test_one_that_is_not_served_is_silent(node: Node) -> None:
     count = CardCount(lambda: CARDS, kubelet_root=node.kubelet.folders.plugins.parent)
     count.wake()
     count.withdraw(0)
-    assert count.is_alive()
+    assert count.ended() is None
     assert not list(node.kubelet.folders.plugins.glob("*count*"))
