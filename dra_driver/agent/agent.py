@@ -70,7 +70,7 @@ class Agent:
         self._dra = DraFrontend(settings, context)
         self._device_plugin = DevicePluginFrontend(settings, context, metrics=context.metrics)
         self._card_count = CardCount(
-            context.by_address,
+            lambda: context.cards.latest,
             kubelet_root=settings.kubelet_root,
             pod_uid=settings.pod_uid,
             effects=effects,
@@ -79,7 +79,7 @@ class Agent:
         self._labeller = node_labeller(
             api,
             settings.node_name,
-            cards=context.by_address,
+            cards=lambda: context.cards.latest,
             kubelet=lambda: file_identity(folders.kubelet),
         )
         for follower in (self._dra, self._device_plugin, self._card_count):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter as Tally
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -15,10 +15,9 @@ from prometheus_client.registry import Collector
 from dra_driver.agent import card_metrics
 from dra_driver.agent import metric_specs as specs
 from dra_driver.agent.slices.device_layout import Devices, by_name, problem_taints
-from dra_driver.agent.sources import ContainersSource, DevicesSource, LedgerSource
+from dra_driver.agent.sources import CardSource, ContainersSource, DevicesSource, LedgerSource
 from dra_driver.kube.events import Now
 from dra_driver.kubelet_api.device_plugin.service import ContainerEdits, DeviceHandler
-from dra_driver.model.card import Card
 from dra_driver.model.claims.claim import Object, allocated_at
 from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.errors import GcuError, JournalError
@@ -109,13 +108,13 @@ class NodeCollector(Collector):
     """Reads at each request for metrics which cards and devices the node has, and which are in
     use. If the journal cannot be read, the metrics that need it are missing."""
 
-    cards: Callable[[], Sequence[Card] | None]
+    cards: CardSource
     devices: DevicesSource
     ledger: LedgerSource
     containers: ContainersSource
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        cards = self.cards() or ()
+        cards = (self.cards() or {}).values()
         yield card_metrics.about_cards(cards)
         yield from card_metrics.about_readings(cards)
         try:

@@ -15,7 +15,7 @@ from dra_driver.agent.events import CARD_FOREIGN, CARD_WITHOUT_DRS, EventReporte
 from dra_driver.kube.errors import KubeError
 from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.kubelet_api.pod_resources import ContainerResources, PodResources
-from dra_driver.model.card import Card, Problem
+from dra_driver.model.card import Card, Cards, Problem
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
@@ -74,9 +74,9 @@ class ReconcileLoop(Background):
             self.on_run()
             self._refresh()
             containers = self.detect_foreign_plugins()
-            cards = self.cards.latest or ()
+            cards = self.cards.latest or {}
             losses, adopt = self.journal.losses, not self.journal.is_complete
-            findings = self.reconciler.run(cards, adopt=adopt)
+            findings = self.reconciler.run(cards.values(), adopt=adopt)
             # An instance to adopt may be on a card that could not be read.
             if adopt and cards and not findings.unknown:
                 self.journal.mark_rebuilt(losses)
@@ -84,9 +84,9 @@ class ReconcileLoop(Background):
             self._report_unknown_claims(containers)
             self._free_forgotten_claims()
             if self.card_configs.known:
-                self._probe_profiles(cards)
+                self._probe_profiles(cards.values())
 
-    def _probe_profiles(self, cards: Sequence[Card]) -> None:
+    def _probe_profiles(self, cards: Iterable[Card]) -> None:
         with_drs = [card for card in cards if Mode.DRS in self.card_configs.of(card.address).modes]
         if self.profile_prober.run(with_drs):
             self.on_change()
@@ -143,18 +143,17 @@ class ReconcileLoop(Background):
     def _mark_foreign(self) -> None:
         """A foreign instance on a card is a better reason than a foreign device plugin."""
         plugin = self._foreign_plugin
-        cards = self.cards.latest or ()
-        given = {card.address: plugin for card in cards} if plugin is not None else {}
+        cards = self.cards.latest or {}
+        given = dict.fromkeys(cards, plugin) if plugin is not None else {}
         self.cards.foreign = {**given, **self._foreign}
 
-    def _apply(self, findings: Findings, cards: Sequence[Card]) -> None:
+    def _apply(self, findings: Findings, cards: Cards) -> None:
         self.event_reporter.recovery_failed(findings.failed)
         before = self._foreign
         unknown = {card: before[card] for card in findings.unknown if card in before}
-        indexes = {card.address: card.index for card in cards}
         for card, problem in findings.foreign.items():
             if before.get(card) != problem:
-                text = f"card {card}: {problem.text}{_freeing(indexes[card])}"
+                text = f"card {card}: {problem.text}{_freeing(cards[card].index)}"
                 self.event_reporter.warning(CARD_FOREIGN, text)
         self._foreign = unknown | findings.foreign
         self._mark_foreign()

@@ -16,9 +16,9 @@ LedgerSource = Callable[[], Ledger]
 CardSource = Callable[[], Mapping[PciAddress, Card] | None]
 """The cards by address; None until they were read."""
 
-DesiredSource = Callable[[], Mapping[PciAddress, Devices] | None]
-"""The devices to publish of each card; None while they are unknown. Raises JournalError, and
-KubeError."""
+DesiredSource = Callable[[Devices], Devices | None]
+"""The devices to publish where the server has those; None while they are unknown. Raises
+JournalError, and KubeError."""
 
 DevicesSource = Callable[[], Devices]
 """All devices that the node offers; raises JournalError."""

@@ -12,7 +12,7 @@ from dra_driver.agent.lifecycle.serving_mode import ServingMode, kubelet_version
 from dra_driver.agent.metrics import AgentMetrics
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.slices.desired_devices import DesiredDevices
-from dra_driver.agent.slices.device_layout import Devices, with_layouts_in_use
+from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.config.card_rules import CardConfig
 from dra_driver.device_plugin.allocator import InjectionMethod
 from dra_driver.device_plugin.inventory import NodeDevices
@@ -145,7 +145,7 @@ class DevicePluginFrontend:
         return _PODS_LAG if self._pods.problem is None else 0.0
 
     def _view(self) -> NodeDevices:
-        cards = self._context.by_address()
+        cards = self._context.cards.latest
         failing = self._context.cards.failing
         if cards is not None and failing is not None:
             # None is given to a container, but those in use stay healthy.
@@ -170,7 +170,7 @@ class DevicePluginFrontend:
         return (
             context.serving.decision is not None
             and context.card_configs.known
-            and context.by_address() is not None
+            and context.cards.latest is not None
         )
 
     def _offer(self, card: PciAddress) -> CardConfig:
@@ -198,24 +198,17 @@ def unpublished_devices(context: AgentContext) -> Devices:
     No taint has the effect NoExecute, because nothing would delete the pods. A card in use that
     was not found since the agent's start is lost; other cards that were not found are unknown.
     """
-    ledger = context.journal.snapshot()
+    ledger, cards = context.journal.snapshot(), context.cards.latest
+    if cards is None:
+        return ()
+    claims = ledger.claims.values()
+    devices = (device for claim in claims for device in claim.devices)
+    gone = {device.device_name for device in devices if device.card not in cards}
     desired = DesiredDevices(
         context,
-        published=tuple,
         select=lambda cards: plugin_cards(cards, ledger),
+        in_use=lambda: frozenset(card for claim in claims for card in claim.cards),
         evict=(),
         evicting=False,
     )
-    wanted = desired()
-    if wanted is None:
-        return ()
-    claims = ledger.claims.values()
-    held = {card for claim in claims for card in claim.cards}
-    gone = {
-        device.device_name
-        for claim in claims
-        for device in claim.devices
-        if device.card not in wanted
-    }
-    published = [{"name": name} for name in gone]
-    return with_layouts_in_use(wanted, published, frozenset(held), unread=context.cards.unread)
+    return desired([{"name": name} for name in gone]) or ()

@@ -44,7 +44,6 @@ class DeviceHealths:
         cards, age, doubt = self.cards.latest, self.cards.age, self.cards.problem
         if doubt is None and age > self.stale:
             doubt = f"the cards were last read more than {self.stale:g} s ago"
-        known = {card.address: card for card in cards or ()}
         updated = int(self.now() - age) if cards is not None else 0
         devices = {(self.pool, str(device["name"])) for device in self.published()} | self._held()
         found = []
@@ -54,7 +53,7 @@ class DeviceHealths:
             except InvalidValue:  # published by another version of the driver
                 continue
             missing = self.cards.unusable.get(address, _NEVER_SEEN)
-            health, message = _health(address, known.get(address), doubt, missing)
+            health, message = _health(address, (cards or {}).get(address), doubt, missing)
             found.append(DeviceHealth(pool, name, health, updated, message))
         return found
 

@@ -51,13 +51,13 @@ class DraFrontend:
         )
         desired = DesiredDevices(
             context,
-            published=lambda: published.devices,
             select=lambda cards: dra_cards(
                 cards,
                 ledger(),
                 active=context.serving.is_mode(ServingMode.DRA),
                 retained=handover.cards_to_retain(),
             ),
+            in_use=lambda: claimed_cards(ledger()) | handover.cards_to_retain(),
             evict=settings.evicting,
             allocator=handover.allocator,
             held=self.deleted_claims.cards,
@@ -66,10 +66,7 @@ class DraFrontend:
             context.api,
             settings.node_name,
             devices=desired,
-            held=lambda: claimed_cards(ledger()) | handover.cards_to_retain(),
             form=settings.slice_form,
-            evict=settings.evicting,
-            unread=lambda: context.cards.unread,
             publish_lock=PublishLock(settings.state_directory / "locks" / "publisher.lock"),
             published=published,
             on_publication=context.metrics.publication,
@@ -77,7 +74,7 @@ class DraFrontend:
         self._statuses = ClaimStatuses(
             context.api,
             ledger=ledger,
-            cards=context.by_address,
+            cards=lambda: context.cards.latest,
             table=context.tables.table,
             waiting=context.failures.waiting,
             on_rejected=context.event_reporter.status_rejected,

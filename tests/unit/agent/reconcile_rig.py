@@ -15,7 +15,7 @@ from dra_driver.config.card_rules import CardRules
 from dra_driver.kube.api import Api
 from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.kubelet_api.pod_resources import ContainerResources, PodResources
-from dra_driver.model.card import Card, Problem
+from dra_driver.model.card import Cards, Problem
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.recovery.reconciler import NodeReconciler
 from dra_driver.util.backoff import Backoff
@@ -33,13 +33,13 @@ class LookedAt:
     """Plays `CardCache`: what a look at the machine found last. A lost card stays as it was."""
 
     def __init__(self, world: DrsWorld) -> None:
-        self.latest: tuple[Card, ...] | None = ()
+        self.latest: Cards | None = {}
         self.foreign: Mapping[PciAddress, Problem] = {}
         self._world = world
 
     def look(self) -> None:
         found = {card.address: card for card in self._world.cards.all()}
-        self.latest = tuple(({card.address: card for card in self.latest or ()} | found).values())
+        self.latest = {**(self.latest or {}), **found}
 
 
 class Kubelet:
