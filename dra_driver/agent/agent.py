@@ -68,7 +68,7 @@ class Agent:
 
         # The front ends, which serve the kubelet.
         self._dra = DraFrontend(settings, context)
-        self._device_plugin = DevicePluginFrontend(settings, context, metrics=context.metrics)
+        self._device_plugin = DevicePluginFrontend(settings, context)
         self._card_count = CardCount(
             lambda: context.cards.latest,
             kubelet_root=settings.kubelet_root,

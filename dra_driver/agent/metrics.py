@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -17,7 +18,6 @@ from dra_driver.agent import metric_specs as specs
 from dra_driver.agent.slices.device_layout import Devices, by_name, problem_taints
 from dra_driver.agent.sources import CardSource, ContainersSource, DevicesSource, LedgerSource
 from dra_driver.kube.events import Now
-from dra_driver.kubelet_api.device_plugin.service import ContainerEdits, DeviceHandler
 from dra_driver.model.claims.claim import Object, allocated_at
 from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.errors import GcuError, JournalError
@@ -71,35 +71,15 @@ class AgentMetrics:
         if begun := allocated_at(claim):
             self._prepared.observe(max(0.0, (self._now() - begun).total_seconds()))
 
-    def timed_devices(self, resource: str, handler: DeviceHandler) -> DeviceHandler:
-        """The handler of a resource, with each Allocate measured."""
-        return _TimedDevices(
-            resource,
-            handler,
-            self._durations.labels("allocate"),
-            self._inflight.labels("allocate"),
-            self._refusals,
-        )
-
-
-@dataclass(eq=False)
-class _TimedDevices:
-    resource: str
-    handler: DeviceHandler
-    durations: Histogram
-    inflight: Gauge
-    refusals: Counter
-
-    def __post_init__(self) -> None:
-        self.devices = self.handler.devices
-        self.prefer = self.handler.prefer
-
-    def allocate(self, ids: Sequence[str]) -> ContainerEdits:
-        with self.inflight.track_inprogress(), self.durations.time():
+    @contextmanager
+    def allocating(self, resource: str) -> Iterator[None]:
+        """Around each Allocate of a resource."""
+        inflight, durations = self._inflight.labels("allocate"), self._durations.labels("allocate")
+        with inflight.track_inprogress(), durations.time():
             try:
-                return self.handler.allocate(ids)
+                yield
             except GcuError as error:
-                self.refusals.labels(self.resource, type(error).__name__).inc()
+                self._refusals.labels(resource, type(error).__name__).inc()
                 raise
 
 

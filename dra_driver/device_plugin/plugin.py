@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass, field
 
 from dra_driver.device_plugin.allocator import Allocator, ChooseInjection
@@ -18,7 +19,7 @@ from dra_driver.device_plugin.preference import (
     prefer_whole,
 )
 from dra_driver.kubelet_api.device_plugin.record import KubeletRecord, Recorded, known_checkpoint
-from dra_driver.kubelet_api.device_plugin.service import ContainerEdits, DeviceHandler, ListedDevice
+from dra_driver.kubelet_api.device_plugin.service import ContainerEdits, ListedDevice
 from dra_driver.kubelet_api.device_plugin.serving import ResourceServers
 from dra_driver.kubelet_api.sockets import Folders
 from dra_driver.model.devices.plugin_device import RESOURCES
@@ -33,8 +34,8 @@ from dra_driver.util.hooks import OnChange
 logger = logging.getLogger(__name__)
 
 
-Measure = Callable[[str, DeviceHandler], DeviceHandler]
-"""The handler of a resource, with its calls measured."""
+Measure = Callable[[str], AbstractContextManager[object]]
+"""What surrounds each Allocate of a resource, to measure it."""
 
 
 FindHints = Callable[[Mode, int], Hints]
@@ -51,6 +52,7 @@ class ModeHandler:
     allocator: Allocator
     on_change: OnChange
     hints: FindHints
+    measure: Measure
     _last: Sequence[ListedDevice] = field(init=False, default=())
 
     def devices(self) -> Sequence[ListedDevice]:
@@ -77,11 +79,13 @@ class ModeHandler:
         return prefer_share(found, available, included, size, hints=hints)
 
     def allocate(self, ids: Sequence[str]) -> ContainerEdits:
-        try:
-            return self.allocator.allocate(self.mode, ids)
-        finally:
-            # Also after a failure: a started prepare that could not be undone may hold the card.
-            self.on_change()
+        with self.measure(RESOURCES[self.mode]):
+            try:
+                return self.allocator.allocate(self.mode, ids)
+            finally:
+                # Also after a failure: a started prepare that could not be undone may hold the
+                # card.
+                self.on_change()
 
 
 class DevicePlugin(ResourceServers):
@@ -102,7 +106,7 @@ class DevicePlugin(ResourceServers):
         release_interval: float = 10.0,
         register_after: float = 0.0,
         pods: NodePods | None = None,
-        measure: Measure = lambda _resource, handler: handler,
+        measure: Measure = nullcontext,
         effects: Effects = NO_FAULTS,
     ) -> None:
         """`pods` are the node's. The others as of `ResourceServers`."""
@@ -118,14 +122,12 @@ class DevicePlugin(ResourceServers):
             injection_method=injection_method,
         )
         handlers = {
-            RESOURCES[mode]: measure(
-                RESOURCES[mode],
-                ModeHandler(
-                    mode,
-                    allocator=allocator,
-                    on_change=on_change,
-                    hints=self._hints,
-                ),
+            RESOURCES[mode]: ModeHandler(
+                mode,
+                allocator=allocator,
+                on_change=on_change,
+                hints=self._hints,
+                measure=measure,
             )
             for mode in Mode
         }

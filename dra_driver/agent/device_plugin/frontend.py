@@ -9,7 +9,6 @@ from typing import Final
 from dra_driver.agent.context import AgentContext
 from dra_driver.agent.lifecycle.mode_handover import plugin_cards
 from dra_driver.agent.lifecycle.serving_mode import ServingMode, kubelet_version
-from dra_driver.agent.metrics import AgentMetrics
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.slices.desired_devices import DesiredDevices
 from dra_driver.agent.slices.device_layout import Devices
@@ -46,13 +45,7 @@ class DevicePluginFrontend:
     have devices until they end. It registers with the kubelet when the serving mode and the cards
     are known, or after `_REGISTER_AFTER` seconds. `serve` does nothing when it is called again."""
 
-    def __init__(
-        self,
-        settings: AgentSettings,
-        context: AgentContext,
-        *,
-        metrics: AgentMetrics,
-    ) -> None:
+    def __init__(self, settings: AgentSettings, context: AgentContext) -> None:
         self._settings = settings
         self._context = context
         self._takes_cdi: bool | None = None
@@ -74,7 +67,7 @@ class DevicePluginFrontend:
             release_interval=settings.release_interval,
             register_after=_REGISTER_AFTER,
             pods=pods,
-            measure=metrics.timed_devices,
+            measure=context.metrics.allocating,
             effects=context.effects,
         )
         self._annotator = NodeMetadataWriter(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -12,7 +12,6 @@ from prometheus_client.exposition import generate_latest
 from dra_driver.agent.agent import Agent
 from dra_driver.agent.metrics import AgentMetrics, NodeCollector
 from dra_driver.agent.sources import DevicesSource, LedgerSource
-from dra_driver.kubelet_api.device_plugin.service import ContainerEdits, ListedDevice
 from dra_driver.kubelet_api.dra.service import DraServicer
 from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.effects import Effects
@@ -51,26 +50,11 @@ def test_calls_of_the_kubelet(registry: CollectorRegistry) -> None:
 
 
 def test_allocate(registry: CollectorRegistry) -> None:
-    class Devices:
-        def devices(self) -> Sequence[ListedDevice]:
-            return [ListedDevice("one")]
-
-        def prefer(
-            self, available: Sequence[str], included: Sequence[str], size: int
-        ) -> Sequence[str]:
-            return [*available, *included][:size]
-
-        def allocate(self, ids: Sequence[str]) -> ContainerEdits:
-            if not ids:
-                raise Refused("no")
-            return ContainerEdits(cdi_names=tuple(ids))
-
-    handler = AgentMetrics(registry).timed_devices("example.com/gcu", Devices())
-    assert handler.devices() == [ListedDevice("one")]
-    assert handler.prefer(["a", "b"], ["c"], 3) == ["a", "b", "c"]
-    assert handler.allocate(["a"]) == ContainerEdits(cdi_names=("a",))
-    with pytest.raises(Refused):
-        handler.allocate([])
+    metrics = AgentMetrics(registry)
+    with metrics.allocating("example.com/gcu"):
+        pass
+    with pytest.raises(Refused), metrics.allocating("example.com/gcu"):
+        raise Refused("no")
 
     def value(name: str, **labels: str) -> float | None:
         return registry.get_sample_value(f"gcu_agent_{name}", labels)
@@ -101,7 +85,7 @@ CHANGING = {"key": "gcu.enflame.com/changing", "effect": "NoSchedule"}
 
 def collector(devices: DevicesSource, ledger: LedgerSource) -> NodeCollector:
     used = [ContainerResources("team", "p", "main", claims=frozenset({"a"}))]
-    return NodeCollector(cards=lambda: (), devices=devices, ledger=ledger, containers=lambda: used)
+    return NodeCollector(cards=dict, devices=devices, ledger=ledger, containers=lambda: used)
 
 
 def test_what_is_published_and_held(registry: CollectorRegistry) -> None:
