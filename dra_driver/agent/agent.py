@@ -102,6 +102,18 @@ class Agent:
         )
         self._startup = Startup(self._steps())
         self._readiness = ReadinessReporter(self.ready, context.event_reporter)
+        self._parts: Sequence[Background] = (  # in the order in which they are stopped
+            self._readiness,
+            self._startup,
+            self._labeller,
+            self._dra.server,
+            self._device_plugin.server,
+            self._card_count,
+            self._reconcile_loop,
+            self._cards,
+            *self._dra.writers,
+            *self._device_plugin.writers,
+        )
 
     def _made_reconcile_loop(self) -> ReconcileLoop:
         context, claim_manager = self._context, self._context.preparer.claim_manager
@@ -142,16 +154,8 @@ class Agent:
         """Stop serving, within so many seconds. Slices and prepared claims stay, as the cards
         do."""
         deadline = Deadline(within)
-        self._readiness.stop(deadline.left())
-        self._startup.stop(deadline.left())
-        self._labeller.stop(deadline.left())
-        self._dra.withdraw(deadline.left())
-        self._device_plugin.withdraw(deadline.left())
-        self._card_count.withdraw(deadline.left())
-        self._reconcile_loop.stop(deadline.left())
-        self._cards.stop(deadline.left())
-        self._dra.stop(deadline.left())
-        self._device_plugin.stop(deadline.left())
+        for part in self._parts:
+            part.stop(deadline.left())
         self._context.journal.close()
         self._context.recorder.stop(deadline.left())
 
@@ -169,17 +173,7 @@ class Agent:
     def live(self) -> str | None:
         """Which thread ended, which socket does not answer, or which mount is outdated: only a
         restart of the container helps. None if all is well."""
-        parts: Sequence[Background] = (
-            self._startup,
-            self._readiness,
-            self._context.recorder,
-            self._labeller,
-            self._cards,
-            self._reconcile_loop,
-            self._card_count,
-            *self._dra.parts,
-            *self._device_plugin.parts,
-        )
+        parts = (*self._parts, self._context.recorder)
         if name := next(filter(None, (part.ended() for part in parts)), None):
             return f"the thread {name} ended unexpectedly; see the log"
         return self._dra.fault() or self._context.mounts.problem

@@ -151,10 +151,10 @@ class DevicePlugin(ResourceServers):
             super().serve()
             self._garbage_collector.start()
 
-    def withdraw(self, grace: float) -> None:
+    def stop(self, timeout: float) -> None:
         """Containers and their devices stay."""
-        self._garbage_collector.stop(grace)
-        super().withdraw(grace)
+        self._garbage_collector.stop(timeout)
+        super().stop(timeout)
 
     def ended(self) -> str | None:
         return super().ended() or self._garbage_collector.ended()

@@ -29,7 +29,6 @@ from dra_driver.model.card import Problem
 from dra_driver.model.names import FIELD_MANAGER, TAINT_CHANGING
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.spec import Injection
-from dra_driver.telemetry.program import Deadline
 from dra_driver.util.background import Background
 
 # Seconds. A kubelet that starts fails the pods whose devices no plugin lists, so register in time.
@@ -80,7 +79,8 @@ class DevicePluginFrontend:
             field_manager=FIELD_MANAGER,
             kubelet=lambda: file_identity(folders.kubelet),
         )
-        self.parts: Sequence[Background] = (self._plugin, self._annotator, self._pods)
+        self.server: Background = self._plugin
+        self.writers: Sequence[Background] = (self._annotator, self._pods)
 
     def serve(self) -> None:
         """Answer the kubelet; raises SocketError."""
@@ -97,18 +97,8 @@ class DevicePluginFrontend:
     def annotate(self) -> None:
         """Annotate the Node with its cards, by which pods are placed, and watch its pods."""
         if not self._annotator.is_started:
-            self._pods.start()
-            self._annotator.start()
-
-    def withdraw(self, grace: float) -> None:
-        """Take no new call, and let running calls end within `grace` seconds."""
-        self._plugin.withdraw(grace)
-
-    def stop(self, within: float) -> None:
-        """End the threads within so many seconds; the annotations stay."""
-        deadline = Deadline(within)
-        self._annotator.stop(deadline.left())
-        self._pods.stop(deadline.left())
+            for part in reversed(self.writers):
+                part.start()
 
     def wake(self) -> None:
         """A card or its use has changed."""

@@ -20,7 +20,6 @@ from dra_driver.kubelet_api.dra.plugin import KubeletPlugin
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.errors import GcuError
 from dra_driver.model.names import pool_name
-from dra_driver.telemetry.program import Deadline
 from dra_driver.util.background import Background
 from dra_driver.util.debouncer import Debouncer
 
@@ -97,8 +96,8 @@ class DraFrontend:
             registration_timeout=settings.registration_timeout,
             effects=context.effects,
         )
-        self._writers = (self._publisher, self._statuses, self.deleted_claims)
-        self.parts: Sequence[Background] = (self._plugin, *self._writers)
+        self.server: Background = self._plugin
+        self.writers: Sequence[Background] = (self.deleted_claims, self._statuses, self._publisher)
 
     def serve(self) -> None:
         """Answer the kubelet; raises SocketError."""
@@ -108,19 +107,8 @@ class DraFrontend:
     def publish(self) -> None:
         """Publish slices, and write the claims' status."""
         if not self._publisher.is_started:
-            for part in self._writers:
+            for part in reversed(self.writers):
                 part.start()
-
-    def withdraw(self, grace: float) -> None:
-        """Take no new call, and let running calls end within `grace` seconds."""
-        self._plugin.stop(grace)
-
-    def stop(self, within: float) -> None:
-        """End the threads within so many seconds; the slices stay."""
-        deadline = Deadline(within)
-        self._after_calls.stop()
-        for part in reversed(self._writers):
-            part.stop(deadline.left())
 
     def on_begin(self, operation: str) -> None:
         """`dra_driver.kubelet_api.dra.service.CallObserver`."""

@@ -148,7 +148,7 @@ class ResourceServer:
 
 
 class ResourceServers(Background):
-    """Serves the resources of `handlers` from `serve` until `withdraw`. Constructing it has no
+    """Serves the resources of `handlers` from `serve` until `stop`. Constructing it has no
     effect."""
 
     def __init__(
@@ -189,11 +189,11 @@ class ResourceServers(Background):
         """Register now: all devices can be listed. The kubelet takes the first list as complete."""
         self._announced.set()
 
-    def withdraw(self, grace: float) -> None:
-        """Let running calls end within `grace` seconds for each resource."""
-        self.stop(grace)
+    def stop(self, timeout: float) -> None:
+        """Let running calls end within `timeout` seconds for each resource."""
+        super().stop(timeout)
         for server in self._servers:
-            server.stop(grace)
+            server.stop(timeout)
 
     def notify(self) -> bool:
         """The devices have changed: send them. Returns whether a kubelet gets them."""

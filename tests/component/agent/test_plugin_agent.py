@@ -59,7 +59,7 @@ def test_an_agent_without_one_of_its_threads_is_not_alive(place: Place) -> None:
     agent = place.start()
     frontend = agent._device_plugin
     parts: dict[str, Callable[[float], None]] = {
-        "plugin-watch": frontend.withdraw,
+        "plugin-watch": frontend.server.stop,
         "node-annotator": frontend._annotator.stop,
         "reflector-pods": frontend._pods.stop,
     }

@@ -43,12 +43,12 @@ def test_an_agent_without_one_of_its_threads_is_not_alive(node: Node) -> None:
 
     parts: dict[str, Callable[[float], None]] = {
         "readiness": agent._readiness.stop,
-        "events": agent._context.recorder.stop,
-        "cards": agent._cards.stop,
-        "reconcile": agent._reconcile_loop.stop,
         "socket-watch": end_the_plugin,
-        "publisher": dra._publisher.stop,
+        "reconcile": agent._reconcile_loop.stop,
+        "cards": agent._cards.stop,
         "claim-status": dra._statuses.stop,
+        "publisher": dra._publisher.stop,
+        "events": agent._context.recorder.stop,
     }
     assert agent.live() is None
     for name, end in reversed(parts.items()):

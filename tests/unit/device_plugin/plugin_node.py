@@ -87,7 +87,7 @@ class Node:
         )
 
     def stop(self) -> None:
-        self.plugin.withdraw(0)
+        self.plugin.stop(0)
 
     def counts(self) -> tuple[int, int, int]:
         """Whole cards, slices and units of DRS size that the kubelet has."""

@@ -47,7 +47,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     made = Node(kubelet)
     yield made
     for count in made.counts:
-        count.withdraw(0)
+        count.stop(0)
     kubelet.stop()
 
 
@@ -86,6 +86,6 @@ def test_who_asks_for_it_is_counted_and_gets_nothing(node: Node) -> None:
 def test_one_that_is_not_served_is_silent(node: Node) -> None:
     count = CardCount(lambda: CARDS, kubelet_root=node.kubelet.folders.plugins.parent)
     count.wake()
-    count.withdraw(0)
+    count.stop(0)
     assert count.ended() is None
     assert not list(node.kubelet.folders.plugins.glob("*count*"))
