@@ -10,10 +10,9 @@ from prometheus_client import CollectorRegistry
 from dra_driver.agent import metric_specs as specs
 from dra_driver.agent.cards.node_labels import node_labeller
 from dra_driver.agent.context import AgentContext
-from dra_driver.agent.device_plugin.frontend import DevicePluginFrontend
+from dra_driver.agent.device_plugin.frontend import DevicePluginFrontend, unpublished_devices
 from dra_driver.agent.dra.frontend import DraFrontend
 from dra_driver.agent.events import MODE_CHOSEN
-from dra_driver.agent.lifecycle.mode_handover import has_claims, has_container_allocations
 from dra_driver.agent.lifecycle.node_checks import NodeChecks
 from dra_driver.agent.lifecycle.readiness import ReadinessReporter
 from dra_driver.agent.lifecycle.serving_mode import ServingMode
@@ -26,8 +25,8 @@ from dra_driver.device_plugin.card_count import CardCount
 from dra_driver.kube.api import Api
 from dra_driver.kubelet_api.pod_resources import ContainerList, PodResources
 from dra_driver.kubelet_api.sockets import Folders, file_identity
+from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.effects import Effects
-from dra_driver.model.errors import GcuError
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.recovery.profile_prober import ProfileProber
 from dra_driver.node.recovery.reconciler import NodeReconciler, Recovery
@@ -97,7 +96,7 @@ class Agent:
             has_exclusive_cpus=context.kubelet.has_exclusive_cpus,
             serving=context.serving,
             injection=Injection(settings.injection),
-            injection_method=self._device_plugin.injection_method,
+            takes_cdi_names=self._device_plugin.takes_cdi_names,
             event_reporter=context.event_reporter,
         )
         self._startup = Startup(self._steps())
@@ -217,22 +216,20 @@ class Agent:
         self.registry.register(collector)
 
     def _serve(self) -> None:
-        """Answer the kubelet in the serving mode, and for all devices that are in use. Raises
-        SocketError. The mode may be unknown without the API server; pods can end all the same."""
-        ledger, serving = self._context.journal.snapshot(), self._context.serving
-        if has_claims(ledger) or (serving.decision is not None and serving.decision.has_dra):
+        """Answer the kubelet in the serving mode, and for all devices that are in use, also by
+        claims with administrative access, which have no card. Raises SocketError. The mode may be
+        unknown without the API server; pods can end all the same."""
+        claims, serving = self._context.journal.snapshot().claims.values(), self._context.serving
+        by_plugin = [isinstance(held.owner, ContainerAllocation) for held in claims]
+        if not all(by_plugin) or (serving.decision is not None and serving.decision.has_dra):
             self._dra.serve()
-        if has_container_allocations(ledger) or serving.is_mode(ServingMode.DEVICE_PLUGIN):
+        if any(by_plugin) or serving.is_mode(ServingMode.DEVICE_PLUGIN):
             self._device_plugin.serve()
         if self._settings.count_cards:
             self._card_count.serve()
 
     def _choose_mode(self) -> None:
-        try:
-            decision = self._context.serving.choose()
-        except GcuError:
-            self._device_plugin.announce()
-            raise
+        decision = self._context.serving.choose()
         logger.info("%s", decision)
         self._context.event_reporter.normal(MODE_CHOSEN, str(decision))
 
@@ -255,5 +252,5 @@ class Agent:
 
     def _devices(self) -> Devices:
         if self._context.serving.is_mode(ServingMode.DEVICE_PLUGIN):
-            return self._device_plugin.devices
-        return self._dra.devices
+            return unpublished_devices(self._context)
+        return self._context.published.devices

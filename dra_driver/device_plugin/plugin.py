@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass, field
 
-from dra_driver.device_plugin.allocator import Allocator, ChooseInjection
+from dra_driver.device_plugin.allocator import Allocator, TakesCdiNames
 from dra_driver.device_plugin.garbage_collector import DeviceSets, GarbageCollector
 from dra_driver.device_plugin.inventory import NodeViewSource, inventories
 from dra_driver.device_plugin.node_pods import NodePods
@@ -98,7 +98,7 @@ class DevicePlugin(ResourceServers):
         view: NodeViewSource,
         claim_manager: PreparedClaimManager,
         hardware: Hardware,
-        injection_method: ChooseInjection,
+        takes_cdi_names: TakesCdiNames,
         on_change: OnChange,
         node_name: str,
         folders: Folders,
@@ -119,7 +119,7 @@ class DevicePlugin(ResourceServers):
             hardware=hardware,
             recorded=lambda: device_sets(self._record.checkpoint()),
             pool=pool_name(node_name),
-            injection_method=injection_method,
+            takes_cdi_names=takes_cdi_names,
         )
         handlers = {
             RESOURCES[mode]: ModeHandler(

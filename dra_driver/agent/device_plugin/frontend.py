@@ -13,7 +13,6 @@ from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.slices.desired_devices import DesiredDevices
 from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.config.card_rules import CardConfig
-from dra_driver.device_plugin.allocator import InjectionMethod
 from dra_driver.device_plugin.inventory import NodeDevices
 from dra_driver.device_plugin.node_annotations import node_metadata
 from dra_driver.device_plugin.node_pods import NodePods
@@ -58,7 +57,7 @@ class DevicePluginFrontend:
             view=self._view,
             claim_manager=context.preparer.claim_manager,
             hardware=context.cards,
-            injection_method=self.injection_method,
+            takes_cdi_names=self.takes_cdi_names,
             on_change=context.on_change,
             node_name=settings.node_name,
             folders=folders,
@@ -107,17 +106,6 @@ class DevicePluginFrontend:
             self._plugin.announce()
         self._annotator.wake()
 
-    def announce(self) -> None:
-        """Register with the kubelet although the serving mode is unknown, so that it learns of the
-        devices in use."""
-        if self._plugin.is_started:
-            self._plugin.announce()
-
-    @property
-    def devices(self) -> Devices:
-        """The devices as DRA would publish them; raises JournalError."""
-        return unpublished_devices(self._context)
-
     @property
     def problem(self) -> str | None:
         """Why devices are not served right now; None if they are, or need not be."""
@@ -160,18 +148,18 @@ class DevicePluginFrontend:
         card_configs = self._context.card_configs
         return card_configs.of(card) if card_configs.known else _NO_MODE
 
-    def injection_method(self) -> InjectionMethod:
-        """How this node's kubelet is given devices. Raises KubeError and InvalidValue while its
-        version is unknown."""
+    def takes_cdi_names(self) -> bool:
+        """`TakesCdiNames`; raises KubeError and InvalidValue while the kubelet's version is
+        unknown."""
         # The device nodes that the vendor's runtime adds are not in the container's specification,
         # and an update by the static CPU manager would remove them. So the answer names them, too,
         # as the vendor's plugin does with --pass-device-specs (its K8S manual, "cpumanager").
         if Injection(self._settings.injection) is Injection.RUNTIME:
-            return InjectionMethod.NODES
+            return False
         if self._takes_cdi is None:
             version = kubelet_version(self._context.api, self._settings.node_name)
             self._takes_cdi = (version.major, version.minor) >= KUBELET_TAKES_CDI_NAMES
-        return InjectionMethod.CDI_NAMES if self._takes_cdi else InjectionMethod.NODES
+        return self._takes_cdi
 
 
 def unpublished_devices(context: AgentContext) -> Devices:

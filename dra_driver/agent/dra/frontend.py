@@ -14,7 +14,6 @@ from dra_driver.agent.lifecycle.serving_mode import ServingMode
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.slices.allocator_handover import AllocatorHandover
 from dra_driver.agent.slices.desired_devices import DesiredDevices
-from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.agent.slices.publisher import PublishLock, SlicePublisher
 from dra_driver.kubelet_api.dra.plugin import KubeletPlugin
 from dra_driver.kubelet_api.sockets import Sockets
@@ -41,7 +40,6 @@ class DraFrontend:
             settings.allocator,
             published=lambda: published.devices,
         )
-        self._published = published
         self.deleted_claims = DeletedClaimDetector(
             context.api,
             context.kubelet.containers,
@@ -127,11 +125,6 @@ class DraFrontend:
     def notify_health(self) -> None:
         """A card has changed: send the devices' health to the kubelet."""
         self._plugin.notify_health()
-
-    @property
-    def devices(self) -> Devices:
-        """The published devices; none until the slices were listed."""
-        return self._published.devices
 
     @property
     def problem(self) -> str | None:

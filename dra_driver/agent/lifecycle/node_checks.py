@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass
 
 from dra_driver.agent.events import RUNTIME_CHECKED, RUNTIME_UNSUITABLE, EventReporter
 from dra_driver.agent.lifecycle.serving_mode import ServingMode, ServingState
-from dra_driver.device_plugin.allocator import ChooseInjection, InjectionMethod
+from dra_driver.device_plugin.allocator import TakesCdiNames
 from dra_driver.kube.api import Api
 from dra_driver.kube.container_runtime import Cdi, cdi_condition, cdi_of
 from dra_driver.kube.resources import NODES
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class NodeChecks:
     """What it finds is an event about the Node, and keeps the agent from nothing: another program
-    may know better. `injection_method` is the device plugin's; `has_exclusive_cpus` asks
+    may know better. `takes_cdi_names` is the device plugin's; `has_exclusive_cpus` asks
     the kubelet, and raises KubeletError."""
 
     api: Api
@@ -31,7 +31,7 @@ class NodeChecks:
     has_exclusive_cpus: Callable[[], bool]
     serving: ServingState
     injection: Injection
-    injection_method: ChooseInjection
+    takes_cdi_names: TakesCdiNames
     event_reporter: EventReporter
 
     def run(self) -> None:
@@ -50,7 +50,7 @@ class NodeChecks:
     def _check_cdi(self) -> Iterator[str]:
         by_claims = self.serving.is_mode(ServingMode.DRA)
         # A claim's variables are in its CDI file, whoever adds the device nodes.
-        if not by_claims and self.injection_method() is not InjectionMethod.CDI_NAMES:
+        if not by_claims and not self.takes_cdi_names():
             return
         node = self.api.get(NODES, self.node_name)
         info = (node.get("status") or {}).get("nodeInfo") or {}

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from dra_driver.config.card_rules import CardConfig
-from dra_driver.device_plugin.allocator import Allocator, InjectionMethod
+from dra_driver.device_plugin.allocator import Allocator
 from dra_driver.device_plugin.garbage_collector import GarbageCollector
 from dra_driver.device_plugin.inventory import NodeDevices, granted_total
 from dra_driver.model.errors import GcuError
@@ -30,7 +30,7 @@ class PluginWorld(DrsWorld):
 
     offers: dict[PciAddress, CardConfig] = field(default_factory=dict)
     active: bool = True
-    injection_method: InjectionMethod = InjectionMethod.CDI_NAMES
+    takes_cdi_names: bool = True
     recorded: Collection[frozenset[str]] | None = ()
 
     def slice_count(self, journal: Journal) -> SliceCount:
@@ -57,7 +57,7 @@ class PluginWorld(DrsWorld):
             hardware=self.cards,
             recorded=self.record,
             pool=POOL,
-            injection_method=lambda: self.injection_method,
+            takes_cdi_names=lambda: self.takes_cdi_names,
         )
 
     def garbage_collector(self, agent: Agent) -> GarbageCollector:

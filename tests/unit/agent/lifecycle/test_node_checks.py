@@ -10,7 +10,6 @@ import pytest
 from dra_driver.agent.events import EventReporter
 from dra_driver.agent.lifecycle.node_checks import NodeChecks
 from dra_driver.agent.lifecycle.serving_mode import ServingDecision, ServingMode, ServingState
-from dra_driver.device_plugin.allocator import InjectionMethod
 from dra_driver.kube.api import Api
 from dra_driver.kube.container_runtime import Cdi, cdi_of
 from dra_driver.kube.errors import Unavailable
@@ -40,16 +39,16 @@ class Node:
 
 @dataclass(frozen=True)
 class Serving:
-    """How a node serves, with the device plugin's method."""
+    """How a node serves, and whether its kubelet takes names of CDI devices."""
 
     mode: ServingMode
     injection: Injection
-    method: InjectionMethod = InjectionMethod.NODES
+    takes_cdi_names: bool = False
 
 
 CLAIMS = Serving(ServingMode.DRA, Injection.CDI)
 CLAIMS_BY_RUNTIME = Serving(ServingMode.DRA, Injection.RUNTIME)
-LIMITS = Serving(ServingMode.DEVICE_PLUGIN, Injection.CDI, InjectionMethod.CDI_NAMES)
+LIMITS = Serving(ServingMode.DEVICE_PLUGIN, Injection.CDI, takes_cdi_names=True)
 LIMITS_OLD_KUBELET = Serving(ServingMode.DEVICE_PLUGIN, Injection.CDI)
 LIMITS_BY_RUNTIME = Serving(ServingMode.DEVICE_PLUGIN, Injection.RUNTIME)
 
@@ -66,7 +65,7 @@ def reported(node: Node, serving: Serving) -> ListRecorder:
         has_exclusive_cpus=node.has_exclusive_cpus,
         serving=state,
         injection=serving.injection,
-        injection_method=lambda: serving.method,
+        takes_cdi_names=lambda: serving.takes_cdi_names,
         event_reporter=EventReporter(recorder, "n1"),
     ).run()
     return recorder
