@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry
@@ -33,8 +32,6 @@ from dra_driver.node.recovery.reconciler import NodeReconciler, Recovery
 from dra_driver.telemetry.program import Deadline
 from dra_driver.util.background import Background
 from dra_driver.util.hooks import OnChange
-
-logger = logging.getLogger(__name__)
 
 _KUBELET_SCRAPE = 2.0  # seconds for the kubelet's answer about pods: a scrape waits for it
 _STOP_WITHIN = 10.0  # seconds for running calls of the kubelet, and for the threads
@@ -230,7 +227,6 @@ class Agent:
 
     def _choose_mode(self) -> None:
         decision = self._context.serving.choose()
-        logger.info("%s", decision)
         self._context.event_reporter.normal(MODE_CHOSEN, str(decision))
 
     def _check_mode(self) -> None:
@@ -238,7 +234,6 @@ class Agent:
         decision = self._context.serving.changed()
         if decision is None:
             return
-        logger.warning("the agent restarts: %s", decision)
         self._context.event_reporter.normal(MODE_CHOSEN, f"{decision}; the agent restarts")
         self._on_restart()
 

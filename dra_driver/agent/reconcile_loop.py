@@ -113,7 +113,6 @@ class ReconcileLoop(Background):
             return ()
         problem, self.foreign_pods = foreign_plugin(offered, containers)
         if problem is not None and problem != self._foreign_plugin:
-            logger.warning("%s", problem.text)
             self.event_reporter.warning(CARD_FOREIGN, problem.text)
         self._foreign_plugin = problem
         self._mark_foreign()

@@ -44,7 +44,6 @@ class NodeChecks:
                 logger.warning("whether the node's runtime suits GCUs is not known: %s", error)
                 continue
             for note in notes:
-                logger.warning("%s", note)
                 self.event_reporter.warning(RUNTIME_UNSUITABLE, note)
 
     def _check_cdi(self) -> Iterator[str]:
