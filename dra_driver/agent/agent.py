@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from prometheus_client import CollectorRegistry
 
 from dra_driver.agent import metric_specs as specs
-from dra_driver.agent.cards.node_labels import node_labeller
+from dra_driver.agent.cards.node_labels import node_labels
 from dra_driver.agent.context import AgentContext
 from dra_driver.agent.device_plugin.frontend import DevicePluginFrontend, unpublished_devices
 from dra_driver.agent.dra.frontend import DraFrontend
@@ -22,10 +22,12 @@ from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.device_plugin.card_count import CardCount
 from dra_driver.kube.api import Api
+from dra_driver.kube.node_metadata import NodeMetadataWriter
 from dra_driver.kubelet_api.pod_resources import ContainerList, PodResources
 from dra_driver.kubelet_api.sockets import Folders, file_identity
 from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.effects import Effects
+from dra_driver.model.names import FIELD_MANAGER_LABELS
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.recovery.profile_prober import ProfileProber
 from dra_driver.node.recovery.reconciler import NodeReconciler, Recovery
@@ -72,10 +74,12 @@ class Agent:
             effects=effects,
         )
         folders = Folders.of(settings.kubelet_root)
-        self._labeller = node_labeller(
+        self._labeller = NodeMetadataWriter(
+            "node-labels",
             api,
             settings.node_name,
-            cards=lambda: context.cards.latest,
+            wanted=lambda: node_labels(context.cards.latest),
+            field_manager=FIELD_MANAGER_LABELS,  # another than that of the annotations: both stay
             kubelet=lambda: file_identity(folders.kubelet),
         )
         for follower in (self._dra, self._device_plugin, self._card_count):
@@ -88,13 +92,10 @@ class Agent:
         self._reconcile_loop = loop = self._made_reconcile_loop()
         specs.FOREIGN_PODS.register(self.registry).set_function(lambda: loop.foreign_pods)
         self._node_checks = NodeChecks(
-            api,
+            context,
             settings.node_name,
-            has_exclusive_cpus=context.kubelet.has_exclusive_cpus,
-            serving=context.serving,
             injection=Injection(settings.injection),
             takes_cdi_names=self._device_plugin.takes_cdi_names,
-            event_reporter=context.event_reporter,
         )
         self._startup = Startup(self._steps())
         self._readiness = ReadinessReporter(self.ready, context.event_reporter)
@@ -114,11 +115,8 @@ class Agent:
     def _made_reconcile_loop(self) -> ReconcileLoop:
         context, claim_manager = self._context, self._context.preparer.claim_manager
         return ReconcileLoop(
-            cards=context.cards,
-            card_configs=context.card_configs,
-            kubelet=context.kubelet,
+            context=context,
             deleted_claims=self._dra.deleted_claims,
-            unprepare=claim_manager.unprepare,
             reconciler=NodeReconciler(
                 claim_manager=claim_manager,
                 journal=context.journal,
@@ -131,9 +129,6 @@ class Agent:
                 journal=context.journal,
                 locks=context.locks,
             ),
-            event_reporter=context.event_reporter,
-            journal=context.journal,
-            on_change=context.on_change,
             on_run=self._check_mode,
             interval=self._settings.reconcile_interval,
         )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from dra_driver.agent.context import AgentContext
 from dra_driver.agent.events import EventReporter
 from dra_driver.agent.lifecycle.node_checks import NodeChecks
 from dra_driver.agent.lifecycle.serving_mode import ServingDecision, ServingMode, ServingState
@@ -59,14 +61,13 @@ def reported(node: Node, serving: Serving) -> ListRecorder:
     recorder = ListRecorder()
     state = ServingState(cast("Api", node), "n1", "auto")
     state.decision = ServingDecision(serving.mode, "of the test", has_dra=True)
+    reporter = EventReporter(recorder, "n1")
+    context = SimpleNamespace(api=node, kubelet=node, serving=state, event_reporter=reporter)
     NodeChecks(
-        cast("Api", node),
+        cast("AgentContext", context),
         "n1",
-        has_exclusive_cpus=node.has_exclusive_cpus,
-        serving=state,
         injection=serving.injection,
         takes_cdi_names=lambda: serving.takes_cdi_names,
-        event_reporter=EventReporter(recorder, "n1"),
     ).run()
     return recorder
 
