@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from dra_driver.agent.context import AgentContext
@@ -12,7 +11,6 @@ from dra_driver.agent.lifecycle.serving_mode import ServingMode, kubelet_version
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.slices.desired_devices import DesiredDevices
 from dra_driver.agent.slices.device_layout import Devices
-from dra_driver.config.card_rules import CardConfig
 from dra_driver.device_plugin.inventory import NodeDevices
 from dra_driver.device_plugin.node_annotations import node_metadata
 from dra_driver.device_plugin.node_pods import NodePods
@@ -24,9 +22,8 @@ from dra_driver.kube.watch import Reflector
 from dra_driver.kubelet_api.device_plugin.record import known_checkpoint
 from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.sockets import Folders, file_identity
-from dra_driver.model.card import Problem
+from dra_driver.model.card import Cards, Problem
 from dra_driver.model.names import FIELD_MANAGER, TAINT_CHANGING
-from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.util.background import Background
 
@@ -35,7 +32,6 @@ _REGISTER_AFTER: Final = 5.0
 # Seconds by which the agent's watch of pods may lag behind the kubelet's. The kubelet admits no
 # other pod meanwhile. Only a static pod takes so long: its mirror pod is created afterwards.
 _PODS_LAG: Final = 5.0
-_NO_MODE: Final = CardConfig(modes=frozenset())
 
 
 class DevicePluginFrontend:
@@ -72,9 +68,7 @@ class DevicePluginFrontend:
             "node-annotator",
             context.api,
             settings.node_name,
-            wanted=lambda: node_metadata(
-                self._annotated_view(), known_checkpoint(folders.checkpoint)
-            ),
+            wanted=lambda: node_metadata(self._view(), known_checkpoint(folders.checkpoint)),
             field_manager=FIELD_MANAGER,
             kubelet=lambda: file_identity(folders.kubelet),
         )
@@ -102,7 +96,8 @@ class DevicePluginFrontend:
     def wake(self) -> None:
         """A card or its use has changed."""
         self._plugin.notify()
-        if self._plugin.is_started and self._knows_all():
+        is_known = self._context.serving.decision is not None and self._cards() is not None
+        if self._plugin.is_started and is_known:
             self._plugin.announce()
         self._annotator.wake()
 
@@ -116,37 +111,25 @@ class DevicePluginFrontend:
         return _PODS_LAG if self._pods.problem is None else 0.0
 
     def _view(self) -> NodeDevices:
-        cards = self._context.cards.latest
-        failing = self._context.cards.failing
-        if cards is not None and failing is not None:
-            # None is given to a container, but those in use stay healthy.
-            problem = Problem(TAINT_CHANGING, "", failing.text)
-            cards = {address: card.with_problem(problem) for address, card in cards.items()}
         return NodeDevices(
-            cards=cards,
+            cards=self._cards(),
             ledger=self._context.journal.snapshot(),
-            offer=self._offer,
+            offer=self._context.card_configs.of,
             table=self._context.tables.table,
             active=self._context.serving.is_mode(ServingMode.DEVICE_PLUGIN),
             failing=self._context.failures.tripped(),
         )
 
-    def _annotated_view(self) -> NodeDevices:
-        """Without cards while their configuration is unknown: pods are placed by it."""
-        view = self._view()
-        return view if self._context.card_configs.known else replace(view, cards=None)
-
-    def _knows_all(self) -> bool:
-        context = self._context
-        return (
-            context.serving.decision is not None
-            and context.card_configs.known
-            and context.cards.latest is not None
-        )
-
-    def _offer(self, card: PciAddress) -> CardConfig:
-        card_configs = self._context.card_configs
-        return card_configs.of(card) if card_configs.known else _NO_MODE
+    def _cards(self) -> Cards | None:
+        """None while they have not been read, or it is unknown what they are to offer."""
+        cards, failing = self._context.cards.latest, self._context.cards.failing
+        if cards is None or not self._context.card_configs.known:
+            return None
+        if failing is None:
+            return cards
+        # None is given to a container, but those in use stay healthy.
+        problem = Problem(TAINT_CHANGING, "", failing.text)
+        return {address: card.with_problem(problem) for address, card in cards.items()}
 
     def takes_cdi_names(self) -> bool:
         """`TakesCdiNames`; raises KubeError and InvalidValue while the kubelet's version is

@@ -125,7 +125,7 @@ def test_the_mode_is_reported_once_and_another_one_ends_the_agent(
         assert not ended.wait(0.5)
         assert [note.startswith(old) for note in events()] == [True]
         lines = [record.message for record in caplog.records if "are served by" in record.message]
-        assert [line.startswith(old) for line in lines] == [True]
+        assert [line.startswith(f"GcuServingModeChosen: {old}") for line in lines] == [True]
 
         place.api.server, place.api.kubelet = ServerVersion(1, 36, "v1.36.3"), "v1.36.3"
         place.api.serves_dra = True

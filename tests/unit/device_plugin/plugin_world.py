@@ -30,6 +30,7 @@ class PluginWorld(DrsWorld):
 
     offers: dict[PciAddress, CardConfig] = field(default_factory=dict)
     active: bool = True
+    are_cards_known: bool = True
     takes_cdi_names: bool = True
     recorded: Collection[frozenset[str]] | None = ()
 
@@ -43,7 +44,9 @@ class PluginWorld(DrsWorld):
 
     def view(self, agent: Agent) -> NodeDevices:
         return NodeDevices(
-            cards={card.address: card for card in self.cards.all()},
+            cards={card.address: card for card in self.cards.all()}
+            if self.are_cards_known
+            else None,
             ledger=agent.journal.snapshot(),
             offer=self.offer,
             table=self.tables.table,

@@ -203,6 +203,11 @@ def test_a_mode_that_the_rules_exclude(node: Node) -> None:
     assert "is not offered as enflame.com/shared-gcu" in node.give(0, SHARED, 0)
 
 
+def test_nothing_is_given_while_it_is_unknown_what_cards_are_to_offer(node: Node) -> None:
+    node.world.are_cards_known = False
+    assert "is not offered as enflame.com/shared-gcu" in node.give(0, SHARED, 0)
+
+
 def test_a_node_that_serves_by_dra_gives_nothing_new(node: Node) -> None:
     assert node.give(0, SHARED, 0) == ""
     node.world.active = False
