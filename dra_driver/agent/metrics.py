@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter as Tally
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -56,13 +56,12 @@ class AgentMetrics:
         """`outcome` is written, conflict or failed."""
         self._publications.labels(outcome).inc()
 
-    def on_begin(self, operation: str) -> None:
-        """`dra_driver.kubelet_api.dra.service.CallObserver`."""
-        self._inflight.labels(operation).inc()
-
-    def on_end(self, operation: str, seconds: float, errors: Sequence[GcuError]) -> None:
-        self._inflight.labels(operation).dec()
-        self._durations.labels(operation).observe(seconds)
+    @contextmanager
+    def claims(self, operation: str) -> Iterator[list[GcuError]]:
+        """`dra_driver.kubelet_api.dra.service.ObserveCalls`."""
+        errors: list[GcuError] = []
+        with self._call(operation):
+            yield errors
         for error in errors:
             self._errors.labels(operation, type(error).__name__).inc()
 
@@ -74,13 +73,18 @@ class AgentMetrics:
     @contextmanager
     def allocating(self, resource: str) -> Iterator[None]:
         """Around each Allocate of a resource."""
-        inflight, durations = self._inflight.labels("allocate"), self._durations.labels("allocate")
-        with inflight.track_inprogress(), durations.time():
+        with self._call("allocate"):
             try:
                 yield
             except GcuError as error:
                 self._refusals.labels(resource, type(error).__name__).inc()
                 raise
+
+    @contextmanager
+    def _call(self, operation: str) -> Iterator[None]:
+        inflight, durations = self._inflight.labels(operation), self._durations.labels(operation)
+        with inflight.track_inprogress(), durations.time():
+            yield
 
 
 @dataclass(eq=False, kw_only=True)

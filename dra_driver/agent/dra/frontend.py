@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from dra_driver.agent.context import AgentContext
@@ -90,7 +91,7 @@ class DraFrontend:
                 stale=_STALE_AFTER * settings.inventory_interval,
             ),
             Sockets.of(settings.kubelet_root, settings.pod_uid),
-            self,
+            self._observe,
             registration_timeout=settings.registration_timeout,
             effects=context.effects,
         )
@@ -108,13 +109,10 @@ class DraFrontend:
             for part in reversed(self.writers):
                 part.start()
 
-    def on_begin(self, operation: str) -> None:
-        """`dra_driver.kubelet_api.dra.service.CallObserver`."""
-        self._metrics.on_begin(operation)
-
-    def on_end(self, operation: str, seconds: float, errors: Sequence[GcuError]) -> None:
-        """`dra_driver.kubelet_api.dra.service.CallObserver`."""
-        self._metrics.on_end(operation, seconds, errors)
+    @contextmanager
+    def _observe(self, operation: str) -> Iterator[list[GcuError]]:
+        with self._metrics.claims(operation) as errors:
+            yield errors
         self._after_calls.trigger()
 
     def wake(self) -> None:

@@ -33,7 +33,7 @@ def registry() -> CollectorRegistry:
 
 def test_calls_of_the_kubelet(registry: CollectorRegistry) -> None:
     answers = Handler({"uid-a": (), "uid-bad": Refused("no")}, {"uid-bad": GcuError("no")})
-    claims = DraServicer(answers, AgentMetrics(registry), Effects())
+    claims = DraServicer(answers, AgentMetrics(registry).claims, Effects())
     prepare(claims, [ref("a"), ref("bad")])
     prepare(claims, [ref("a")])
     unprepare(claims, [ref("bad")])
@@ -66,7 +66,7 @@ def test_allocate(registry: CollectorRegistry) -> None:
 
 def test_what_ends_with_an_error_is_not_in_flight(registry: CollectorRegistry) -> None:
     broken = Handler(JournalError("the disk is gone"))
-    claims = DraServicer(broken, AgentMetrics(registry), Effects())
+    claims = DraServicer(broken, AgentMetrics(registry).claims, Effects())
     assert prepare(claims, [ref("a")]) == {"uid-a": "the disk is gone"}
     labels = {"operation": "prepare"}
     assert registry.get_sample_value("gcu_agent_requests_inflight", labels) == 0
