@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from prometheus_client import CollectorRegistry
 
 from dra_driver.agent import metric_specs as specs
+from dra_driver.agent.card_metrics import NodeCollector
 from dra_driver.agent.cards.node_labels import node_labels
 from dra_driver.agent.context import AgentContext
 from dra_driver.agent.device_plugin.frontend import DevicePluginFrontend, unpublished_devices
@@ -16,7 +17,6 @@ from dra_driver.agent.lifecycle.node_checks import NodeChecks
 from dra_driver.agent.lifecycle.readiness import ReadinessReporter
 from dra_driver.agent.lifecycle.serving_mode import ServingMode
 from dra_driver.agent.lifecycle.startup import Startup, Step
-from dra_driver.agent.metrics import NodeCollector
 from dra_driver.agent.reconcile_loop import ReconcileLoop
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.slices.device_layout import Devices

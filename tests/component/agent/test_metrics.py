@@ -10,7 +10,8 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 
 from dra_driver.agent.agent import Agent
-from dra_driver.agent.metrics import AgentMetrics, NodeCollector
+from dra_driver.agent.card_metrics import NodeCollector
+from dra_driver.agent.metrics import AgentMetrics
 from dra_driver.agent.sources import DevicesSource, LedgerSource
 from dra_driver.kubelet_api.dra.service import DraServicer
 from dra_driver.kubelet_api.pod_resources import ContainerResources
