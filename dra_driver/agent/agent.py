@@ -24,7 +24,7 @@ from dra_driver.device_plugin.card_count import CardCount
 from dra_driver.kube.api import Api
 from dra_driver.kube.node_metadata import NodeMetadataWriter
 from dra_driver.kubelet_api.pod_resources import ContainerList, PodResources
-from dra_driver.kubelet_api.sockets import Folders, file_identity
+from dra_driver.kubelet_api.sockets import file_identity
 from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import FIELD_MANAGER_LABELS
@@ -69,18 +69,17 @@ class Agent:
         self._device_plugin = DevicePluginFrontend(settings, context)
         self._card_count = CardCount(
             lambda: context.cards.latest,
-            kubelet_root=settings.kubelet_root,
+            folders=context.folders,
             pod_uid=settings.pod_uid,
             effects=effects,
         )
-        folders = Folders.of(settings.kubelet_root)
         self._labeller = NodeMetadataWriter(
             "node-labels",
             api,
             settings.node_name,
             wanted=lambda: node_labels(context.cards.latest),
             field_manager=FIELD_MANAGER_LABELS,  # another than that of the annotations: both stay
-            kubelet=lambda: file_identity(folders.kubelet),
+            kubelet=lambda: file_identity(context.folders.kubelet),
         )
         for follower in (self._dra, self._device_plugin, self._card_count):
             context.on_change.subscribe(follower.wake)
@@ -88,7 +87,7 @@ class Agent:
         context.on_cards.subscribe(self._dra.notify_health)
 
         # The threads that keep the node in order, and the start.
-        self._scraped = ContainerList(PodResources(folders.pod_resources, _KUBELET_SCRAPE))
+        self._scraped = ContainerList(PodResources(context.folders.pod_resources, _KUBELET_SCRAPE))
         self._reconcile_loop = loop = self._made_reconcile_loop()
         specs.FOREIGN_PODS.register(self.registry).set_function(lambda: loop.foreign_pods)
         self._node_checks = NodeChecks(

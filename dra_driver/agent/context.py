@@ -87,9 +87,8 @@ class AgentContext:
             node_name=settings.node_name,
             on_prepared=self.metrics.on_prepared,
         )
-        self.kubelet = PodResources(
-            Folders.of(settings.kubelet_root).pod_resources, _KUBELET_PATIENCE
-        )
+        self.folders = Folders.of(settings.kubelet_root)
+        self.kubelet = PodResources(self.folders.pod_resources, _KUBELET_PATIENCE)
         self.serving = ServingState(api, settings.node_name, settings.mode)
 
     def _hardware(self, settings: AgentSettings) -> tuple[CardCache, Drs]:

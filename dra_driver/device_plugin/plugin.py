@@ -147,9 +147,8 @@ class DevicePlugin(ResourceServers):
         )
 
     def serve(self) -> None:
-        if not self.is_started:
-            super().serve()
-            self._garbage_collector.start()
+        super().serve()
+        self._garbage_collector.start()
 
     def stop(self, timeout: float) -> None:
         """Containers and their devices stay."""

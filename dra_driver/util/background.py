@@ -29,9 +29,10 @@ class Background(ABC):
         self.is_started = False
 
     def start(self) -> None:
-        """Begin; a part is started once."""
-        self._thread.start()
-        self.is_started = True
+        """Begin; does nothing if it has begun."""
+        if not self.is_started:
+            self._thread.start()
+            self.is_started = True
 
     def stop(self, timeout: float) -> None:
         """Begin nothing further, and wait for what is in hand for at most `timeout` seconds."""

@@ -21,7 +21,7 @@ from dra_driver.kube.resources import PODS
 from dra_driver.kube.watch import Reflector
 from dra_driver.kubelet_api.device_plugin.record import known_checkpoint
 from dra_driver.kubelet_api.errors import SocketError
-from dra_driver.kubelet_api.sockets import Folders, file_identity
+from dra_driver.kubelet_api.sockets import file_identity
 from dra_driver.model.card import Cards, Problem
 from dra_driver.model.names import FIELD_MANAGER, TAINT_CHANGING
 from dra_driver.node.cdi.spec import Injection
@@ -43,7 +43,7 @@ class DevicePluginFrontend:
         self._settings = settings
         self._context = context
         self._takes_cdi: bool | None = None
-        self._folders = folders = Folders.of(settings.kubelet_root)
+        folders = context.folders
         here = f"spec.nodeName={settings.node_name}"
         pods = NodePods(
             lambda: context.api.list(PODS, field_selector=here).items, lag=self._pods_lag
@@ -77,7 +77,7 @@ class DevicePluginFrontend:
 
     def serve(self) -> None:
         """Answer the kubelet; raises SocketError."""
-        plugins = self._folders.plugins
+        plugins = self._context.folders.plugins
         if self._settings.mode == "dra" and not plugins.is_dir():
             # The chart mounts it only if the agent may have to serve the device plugin.
             raise SocketError(
@@ -89,9 +89,8 @@ class DevicePluginFrontend:
 
     def annotate(self) -> None:
         """Annotate the Node with its cards, by which pods are placed, and watch its pods."""
-        if not self._annotator.is_started:
-            for part in reversed(self.writers):
-                part.start()
+        for part in reversed(self.writers):
+            part.start()
 
     def wake(self) -> None:
         """A card or its use has changed."""

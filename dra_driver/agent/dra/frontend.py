@@ -105,9 +105,8 @@ class DraFrontend:
 
     def publish(self) -> None:
         """Publish slices, and write the claims' status."""
-        if not self._publisher.is_started:
-            for part in reversed(self.writers):
-                part.start()
+        for part in reversed(self.writers):
+            part.start()
 
     @contextmanager
     def _observe(self, operation: str) -> Iterator[list[GcuError]]:

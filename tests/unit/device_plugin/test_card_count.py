@@ -23,8 +23,7 @@ class Node:
         self.counts: list[CardCount] = []
 
     def start(self) -> CardCount:
-        root = self.kubelet.folders.plugins.parent
-        count = CardCount(lambda: self.cards, kubelet_root=root)
+        count = CardCount(lambda: self.cards, folders=self.kubelet.folders)
         self.counts.append(count)
         count.serve()
         return count
@@ -84,7 +83,7 @@ def test_who_asks_for_it_is_counted_and_gets_nothing(node: Node) -> None:
 
 
 def test_one_that_is_not_served_is_silent(node: Node) -> None:
-    count = CardCount(lambda: CARDS, kubelet_root=node.kubelet.folders.plugins.parent)
+    count = CardCount(lambda: CARDS, folders=node.kubelet.folders)
     count.wake()
     count.stop(0)
     assert count.ended() is None

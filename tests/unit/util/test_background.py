@@ -40,6 +40,7 @@ def test_it_works_until_it_is_stopped() -> None:
     part = Counting()
     assert (part.is_alive(), part.ended()) == (False, None)
     part.start()
+    part.start()
     assert part.turned.wait(PATIENCE)
     assert (part.is_alive(), part.ended()) == (True, None)
     part.stop(PATIENCE)
