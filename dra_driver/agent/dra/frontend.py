@@ -69,14 +69,7 @@ class DraFrontend:
             published=published,
             on_publication=context.metrics.publication,
         )
-        self._statuses = ClaimStatuses(
-            context.api,
-            ledger=ledger,
-            cards=lambda: context.cards.latest,
-            table=context.tables.table,
-            waiting=context.failures.waiting,
-            on_rejected=context.event_reporter.status_rejected,
-        )
+        self._statuses = ClaimStatuses(context)
         self._metrics = context.metrics
         self._after_calls = Debouncer(
             context.on_change, delay=_AFTER_CALLS, longest=_LONGEST_AFTER_CALLS
