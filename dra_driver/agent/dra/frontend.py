@@ -41,12 +41,7 @@ class DraFrontend:
             settings.allocator,
             published=lambda: published.devices,
         )
-        self.deleted_claims = DeletedClaimDetector(
-            context.api,
-            context.kubelet.containers,
-            ledger,
-            on_change=context.on_change,
-        )
+        self.deleted_claims = DeletedClaimDetector(context)
         desired = DesiredDevices(
             context,
             select=lambda cards: dra_cards(
@@ -77,10 +72,8 @@ class DraFrontend:
         self._plugin = KubeletPlugin(
             PatientHandler(context.preparer, ledger, self.deleted_claims.deleted_among),
             DeviceHealths(
-                context.cards,
+                context,
                 pool=pool_name(settings.node_name),
-                published=lambda: published.devices,
-                ledger=ledger,
                 stale=_STALE_AFTER * settings.inventory_interval,
             ),
             Sockets.of(settings.kubelet_root, settings.pod_uid),

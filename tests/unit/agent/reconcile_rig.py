@@ -83,6 +83,7 @@ class Rig:
             cast("Api", self.api), NODE, parsed, on_change=self._changed
         )
         context = SimpleNamespace(
+            api=world.api,
             cards=self.cards,
             card_configs=self.card_configs,
             kubelet=self.kubelet,
@@ -94,10 +95,7 @@ class Rig:
         self.reconcile_loop = ReconcileLoop(
             context=cast("AgentContext", context),
             deleted_claims=DeletedClaimDetector(
-                world.api,
-                self.kubelet.containers,
-                self.agent.journal.snapshot,
-                on_change=self._changed,
+                cast("AgentContext", context),
                 clock=lambda: self.seconds,
             ),
             reconciler=NodeReconciler(
