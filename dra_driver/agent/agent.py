@@ -198,9 +198,8 @@ class Agent:
     def _export_ledger(self) -> None:
         """Add the metrics of the ledger, which could not be read before."""
         collector = NodeCollector(
-            cards=lambda: self._cards.latest,
+            context=self._context,
             devices=self._devices,
-            ledger=self._context.journal.snapshot,
             containers=self._scraped.read,
         )
         self.registry.register(collector)

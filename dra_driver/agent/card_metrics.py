@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
@@ -13,8 +13,8 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from dra_driver.agent import metric_specs as specs
-from dra_driver.agent.slices.device_layout import Devices, by_name, problem_taints
-from dra_driver.agent.sources import CardSource, ContainersSource, DevicesSource, LedgerSource
+from dra_driver.agent.context import AgentContext
+from dra_driver.agent.slices.device_layout import Devices, DevicesSource, by_name, problem_taints
 from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.card import Card
 from dra_driver.model.claims.amounts import CAPACITY_OF_MODE
@@ -42,13 +42,12 @@ class NodeCollector(Collector):
     """Reads at each request for metrics which cards and devices the node has, and which are in
     use. If the journal cannot be read, the metrics that need it are missing."""
 
-    cards: CardSource
+    context: AgentContext
     devices: DevicesSource
-    ledger: LedgerSource
-    containers: ContainersSource
+    containers: Callable[[], Iterable[ContainerResources]]
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        cards = (self.cards() or {}).values()
+        cards = (self.context.cards.latest or {}).values()
         yield about_cards(cards)
         yield from about_readings(cards)
         try:
@@ -58,7 +57,7 @@ class NodeCollector(Collector):
             yield _tainted(devices)
             yield about_problems(devices)
             yield about_sizes(sizes)
-            ledger = self.ledger()
+            ledger = self.context.journal.snapshot()
         except JournalError as error:
             logger.warning("metrics are missing that the journal is needed for: %s", error)
             return

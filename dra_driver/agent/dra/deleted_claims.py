@@ -16,7 +16,6 @@ from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Final
 
 from dra_driver.agent.context import AgentContext
-from dra_driver.agent.sources import LedgerSource
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.kubelet_api.dra.service import ClaimHandler
@@ -24,7 +23,7 @@ from dra_driver.model.claims.claim import ClaimRef, Object, allocation
 from dra_driver.model.claims.claim_device import Prepared
 from dra_driver.model.errors import DeviceHeld, GcuError
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.checkpoint.ledger import ClaimState, PreparedClaim
+from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
 from dra_driver.node.claim_reader import Pause
 from dra_driver.util.background import Background, Wait
 from dra_driver.util.hooks import Clock
@@ -181,7 +180,7 @@ class PatientHandler:
     returns those of the UIDs whose claims Kubernetes has given up; it does not raise."""
 
     handler: ClaimHandler
-    ledger: LedgerSource
+    ledger: Callable[[], Ledger]
     deleted_among: Callable[[Collection[str]], frozenset[str]]
     _: KW_ONLY
     clock: Clock = time.monotonic

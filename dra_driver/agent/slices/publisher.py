@@ -13,7 +13,6 @@ from dra_driver.agent.slices.slice_cache import SliceCache
 from dra_driver.agent.slices.slice_diff import SliceDiff, diff_slices
 from dra_driver.agent.slices.slice_writer import SliceWriter
 from dra_driver.agent.slices.slices import SliceForm, devices_of, own_slices
-from dra_driver.agent.sources import DesiredSource
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Conflict
 from dra_driver.kube.preflight import check_server, check_visible
@@ -35,6 +34,11 @@ logger = logging.getLogger(__name__)
 # nor when the allocator changes. To compare takes half a millisecond, and no request.
 _COMPARE_EVERY = 10.0
 _TRY_LOCK_EVERY = 1.0  # seconds, while another agent publishes
+
+
+DesiredSource = Callable[[Devices], Devices | None]
+"""The devices to publish where the server has those; None while they are unknown. Raises
+JournalError, and KubeError."""
 
 
 OnPublication = Callable[[str], None]

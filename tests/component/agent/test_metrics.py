@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -11,8 +12,9 @@ from prometheus_client.exposition import generate_latest
 
 from dra_driver.agent.agent import Agent
 from dra_driver.agent.card_metrics import NodeCollector
+from dra_driver.agent.context import AgentContext
 from dra_driver.agent.metrics import AgentMetrics
-from dra_driver.agent.sources import DevicesSource, LedgerSource
+from dra_driver.agent.slices.device_layout import DevicesSource
 from dra_driver.kubelet_api.dra.service import DraServicer
 from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.effects import Effects
@@ -84,9 +86,13 @@ ILL = {"key": "gcu.enflame.com/unhealthy", "value": "rma", "effect": "NoExecute"
 CHANGING = {"key": "gcu.enflame.com/changing", "effect": "NoSchedule"}
 
 
-def collector(devices: DevicesSource, ledger: LedgerSource) -> NodeCollector:
+def collector(devices: DevicesSource, ledger: Callable[[], Ledger]) -> NodeCollector:
     used = [ContainerResources("team", "p", "main", claims=frozenset({"a"}))]
-    return NodeCollector(cards=dict, devices=devices, ledger=ledger, containers=lambda: used)
+    journal = SimpleNamespace(snapshot=ledger)
+    context = cast(
+        "AgentContext", SimpleNamespace(cards=SimpleNamespace(latest={}), journal=journal)
+    )
+    return NodeCollector(context=context, devices=devices, containers=lambda: used)
 
 
 def test_what_is_published_and_held(registry: CollectorRegistry) -> None:
