@@ -28,6 +28,7 @@ from dra_driver.kubelet_api.sockets import file_identity
 from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import FIELD_MANAGER_LABELS
+from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.recovery.profile_prober import ProfileProber
 from dra_driver.node.recovery.reconciler import NodeReconciler, Recovery
 from dra_driver.telemetry.program import Deadline
@@ -92,7 +93,7 @@ class Agent:
         self._node_checks = NodeChecks(
             context,
             settings.node_name,
-            injection=settings.injection,
+            injection=Injection(settings.injection),
             takes_cdi_names=self._device_plugin.takes_cdi_names,
         )
         self._startup = Startup(self._steps())

@@ -33,6 +33,7 @@ from dra_driver.kubelet_api.sockets import Folders
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import DRIVER
 from dra_driver.node.cdi.directory import CdiDirectory, MetadataDirectory
+from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.claims.drs_card import DrsCard
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
@@ -121,7 +122,7 @@ class AgentContext:
             cdi=self.cdi,
             metadata=MetadataDirectory(metadata, effects=self.effects),
             locks=self.locks,
-            injection=settings.injection,
+            injection=Injection(settings.injection),
             drs=DrsCard(self.drs, self.tables, self.journal.snapshot),
             slice_count=lambda card: slice_total(
                 self.journal.snapshot(),

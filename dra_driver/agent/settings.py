@@ -12,7 +12,6 @@ from dra_driver.agent.slices.slices import SliceForm
 from dra_driver.config.loader import Settings, listed_names
 from dra_driver.model.card import UNHEALTHY_VALUES
 from dra_driver.model.names import DRIVER
-from dra_driver.node.cdi.spec import Injection
 from dra_driver.telemetry.log_settings import LogSettings
 from dra_driver.util.paths import AbsolutePath
 
@@ -83,8 +82,8 @@ class AgentSettings(Settings, LogSettings):
         default=None,
         description=f"Where the journal lies; by default plugins/{DRIVER} below the kubelet root.",
     )
-    injection: Injection = Field(
-        default=Injection.CDI,
+    injection: Literal["cdi", "runtime"] = Field(
+        default="cdi",
         description="What adds device nodes to containers: cdi (this driver), or runtime (the "
         "vendor's container runtime, which needs the variables only).",
     )

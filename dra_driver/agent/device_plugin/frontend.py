@@ -136,7 +136,7 @@ class DevicePluginFrontend:
         # The device nodes that the vendor's runtime adds are not in the container's specification,
         # and an update by the static CPU manager would remove them. So the answer names them, too,
         # as the vendor's plugin does with --pass-device-specs (its K8S manual, "cpumanager").
-        if self._settings.injection is Injection.RUNTIME:
+        if Injection(self._settings.injection) is Injection.RUNTIME:
             return False
         if self._takes_cdi is None:
             version = kubelet_version(self._context.api, self._settings.node_name)

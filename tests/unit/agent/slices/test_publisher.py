@@ -20,6 +20,7 @@ from dra_driver.kube.errors import (
     Unavailable,
 )
 from dra_driver.model.errors import JournalError
+from dra_driver.model.pci import PciAddress
 from tests.unit.agent.objects import device, published
 from tests.unit.agent.scripted_api import ScriptedApi
 from tests.unit.agent.slices.publisher_rig import FIRST, UNPUBLISHED, Rig
@@ -120,6 +121,17 @@ def test_holdings_that_cannot_be_read_hold_publication_up() -> None:
     rig.run()
     assert rig.publisher.problem == "the disk is gone"
     assert rig.api.calls == ["version", "list"]
+
+
+def test_a_held_card_that_is_lost_keeps_its_device() -> None:
+    rig = Rig(ScriptedApi()).listed(*published(device(1), device(2)))
+    rig.held = frozenset({PciAddress.parse("0000:02:00.0")})
+    changes = rig.publisher.publish()
+    assert changes is not None
+    assert [each["name"] for each in changes.desired[0]["spec"]["devices"]] == [
+        "whole-0000-01-00-0",
+        "whole-0000-02-00-0",
+    ]
 
 
 def test_a_race_is_compared_again_without_a_word() -> None:
