@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry
 
 from dra_driver.agent import metric_specs as specs
-from dra_driver.agent.cards.node_labels import node_labeller
+from dra_driver.agent.card_metrics import NodeCollector
+from dra_driver.agent.cards.node_labels import node_labels
 from dra_driver.agent.context import AgentContext
-from dra_driver.agent.device_plugin.frontend import DevicePluginFrontend
+from dra_driver.agent.device_plugin.frontend import DevicePluginFrontend, unpublished_devices
 from dra_driver.agent.dra.frontend import DraFrontend
 from dra_driver.agent.events import MODE_CHOSEN
-from dra_driver.agent.lifecycle.mode_handover import has_claims, has_container_allocations
 from dra_driver.agent.lifecycle.node_checks import NodeChecks
 from dra_driver.agent.lifecycle.readiness import ReadinessReporter
 from dra_driver.agent.lifecycle.serving_mode import ServingMode
 from dra_driver.agent.lifecycle.startup import Startup, Step
-from dra_driver.agent.metrics import NodeCollector
 from dra_driver.agent.reconcile_loop import ReconcileLoop
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.device_plugin.card_count import CardCount
 from dra_driver.kube.api import Api
+from dra_driver.kube.node_metadata import NodeMetadataWriter
 from dra_driver.kubelet_api.pod_resources import ContainerList, PodResources
-from dra_driver.kubelet_api.sockets import Folders, file_identity
+from dra_driver.kubelet_api.sockets import file_identity
+from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.effects import Effects
-from dra_driver.model.errors import GcuError
+from dra_driver.model.names import FIELD_MANAGER_LABELS
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.recovery.profile_prober import ProfileProber
 from dra_driver.node.recovery.reconciler import NodeReconciler, Recovery
 from dra_driver.telemetry.program import Deadline
+from dra_driver.util.background import Background
 from dra_driver.util.hooks import OnChange
-
-logger = logging.getLogger(__name__)
 
 _KUBELET_SCRAPE = 2.0  # seconds for the kubelet's answer about pods: a scrape waits for it
 _STOP_WITHIN = 10.0  # seconds for running calls of the kubelet, and for the threads
@@ -67,19 +66,20 @@ class Agent:
 
         # The front ends, which serve the kubelet.
         self._dra = DraFrontend(settings, context)
-        self._device_plugin = DevicePluginFrontend(settings, context, metrics=context.metrics)
+        self._device_plugin = DevicePluginFrontend(settings, context)
         self._card_count = CardCount(
-            context.by_address,
-            kubelet_root=settings.kubelet_root,
+            lambda: context.cards.latest,
+            folders=context.folders,
             pod_uid=settings.pod_uid,
             effects=effects,
         )
-        folders = Folders.of(settings.kubelet_root)
-        self._labeller = node_labeller(
+        self._labeller = NodeMetadataWriter(
+            "node-labels",
             api,
             settings.node_name,
-            cards=context.by_address,
-            kubelet=lambda: file_identity(folders.kubelet),
+            wanted=lambda: node_labels(context.cards.latest),
+            field_manager=FIELD_MANAGER_LABELS,  # another than that of the annotations: both stay
+            kubelet=lambda: file_identity(context.folders.kubelet),
         )
         for follower in (self._dra, self._device_plugin, self._card_count):
             context.on_change.subscribe(follower.wake)
@@ -87,29 +87,35 @@ class Agent:
         context.on_cards.subscribe(self._dra.notify_health)
 
         # The threads that keep the node in order, and the start.
-        self._scraped = ContainerList(PodResources(folders.pod_resources, _KUBELET_SCRAPE))
+        self._scraped = ContainerList(PodResources(context.folders.pod_resources, _KUBELET_SCRAPE))
         self._reconcile_loop = loop = self._made_reconcile_loop()
         specs.FOREIGN_PODS.register(self.registry).set_function(lambda: loop.foreign_pods)
         self._node_checks = NodeChecks(
-            api,
+            context,
             settings.node_name,
-            has_exclusive_cpus=context.kubelet.has_exclusive_cpus,
-            serving=context.serving,
             injection=Injection(settings.injection),
-            injection_method=self._device_plugin.injection_method,
-            event_reporter=context.event_reporter,
+            takes_cdi_names=self._device_plugin.takes_cdi_names,
         )
         self._startup = Startup(self._steps())
         self._readiness = ReadinessReporter(self.ready, context.event_reporter)
+        self._parts: Sequence[Background] = (  # in the order in which they are stopped
+            self._readiness,
+            self._startup,
+            self._labeller,
+            self._dra.server,
+            self._device_plugin.server,
+            self._card_count,
+            self._reconcile_loop,
+            self._cards,
+            *self._dra.writers,
+            *self._device_plugin.writers,
+        )
 
     def _made_reconcile_loop(self) -> ReconcileLoop:
         context, claim_manager = self._context, self._context.preparer.claim_manager
         return ReconcileLoop(
-            cards=context.cards,
-            card_configs=context.card_configs,
-            kubelet=context.kubelet,
+            context=context,
             deleted_claims=self._dra.deleted_claims,
-            unprepare=claim_manager.unprepare,
             reconciler=NodeReconciler(
                 claim_manager=claim_manager,
                 journal=context.journal,
@@ -122,9 +128,6 @@ class Agent:
                 journal=context.journal,
                 locks=context.locks,
             ),
-            event_reporter=context.event_reporter,
-            journal=context.journal,
-            on_change=context.on_change,
             on_run=self._check_mode,
             interval=self._settings.reconcile_interval,
         )
@@ -141,16 +144,8 @@ class Agent:
         """Stop serving, within so many seconds. Slices and prepared claims stay, as the cards
         do."""
         deadline = Deadline(within)
-        self._readiness.stop(deadline.left())
-        self._startup.stop(deadline.left())
-        self._labeller.stop(deadline.left())
-        self._dra.withdraw(deadline.left())
-        self._device_plugin.withdraw(deadline.left())
-        self._card_count.withdraw(deadline.left())
-        self._reconcile_loop.stop(deadline.left())
-        self._cards.stop(deadline.left())
-        self._dra.stop(deadline.left())
-        self._device_plugin.stop(deadline.left())
+        for part in self._parts:
+            part.stop(deadline.left())
         self._context.journal.close()
         self._context.recorder.stop(deadline.left())
 
@@ -168,23 +163,9 @@ class Agent:
     def live(self) -> str | None:
         """Which thread ended, which socket does not answer, or which mount is outdated: only a
         restart of the container helps. None if all is well."""
-        threads = {
-            "the start": self._startup.is_alive(),
-            "the readiness reporter": self._readiness.is_alive(),
-            "the writer of events": self._context.recorder.is_alive(),
-            "the writer of labels": self._labeller.is_alive() or not self._settings.node_labels,
-        }
-        if self._startup.done.is_set():
-            threads |= {
-                "the card cache": self._cards.is_alive(),
-                "the reconcile loop": self._reconcile_loop.is_alive(),
-                "the thread of the card count": self._card_count.is_alive(),
-                **self._dra.threads(),
-                **self._device_plugin.threads(),
-            }
-        for name, alive in threads.items():
-            if not alive:
-                return f"{name} ended unexpectedly; see the log"
+        parts = (*self._parts, self._context.recorder)
+        if name := next(filter(None, (part.ended() for part in parts)), None):
+            return f"the thread {name} ended unexpectedly; see the log"
         return self._dra.fault() or self._context.mounts.problem
 
     def _steps(self) -> Sequence[Step]:
@@ -218,31 +199,27 @@ class Agent:
     def _export_ledger(self) -> None:
         """Add the metrics of the ledger, which could not be read before."""
         collector = NodeCollector(
-            cards=lambda: self._cards.latest,
+            context=self._context,
             devices=self._devices,
-            ledger=self._context.journal.snapshot,
             containers=self._scraped.read,
         )
         self.registry.register(collector)
 
     def _serve(self) -> None:
-        """Answer the kubelet in the serving mode, and for all devices that are in use. Raises
-        SocketError. The mode may be unknown without the API server; pods can end all the same."""
-        ledger, serving = self._context.journal.snapshot(), self._context.serving
-        if has_claims(ledger) or (serving.decision is not None and serving.decision.has_dra):
+        """Answer the kubelet in the serving mode, and for all devices that are in use, also by
+        claims with administrative access, which have no card. Raises SocketError. The mode may be
+        unknown without the API server; pods can end all the same."""
+        claims, serving = self._context.journal.snapshot().claims.values(), self._context.serving
+        by_plugin = [isinstance(held.owner, ContainerAllocation) for held in claims]
+        if not all(by_plugin) or (serving.decision is not None and serving.decision.has_dra):
             self._dra.serve()
-        if has_container_allocations(ledger) or serving.is_mode(ServingMode.DEVICE_PLUGIN):
+        if any(by_plugin) or serving.is_mode(ServingMode.DEVICE_PLUGIN):
             self._device_plugin.serve()
         if self._settings.count_cards:
             self._card_count.serve()
 
     def _choose_mode(self) -> None:
-        try:
-            decision = self._context.serving.choose()
-        except GcuError:
-            self._device_plugin.announce()
-            raise
-        logger.info("%s", decision)
+        decision = self._context.serving.choose()
         self._context.event_reporter.normal(MODE_CHOSEN, str(decision))
 
     def _check_mode(self) -> None:
@@ -250,7 +227,6 @@ class Agent:
         decision = self._context.serving.changed()
         if decision is None:
             return
-        logger.warning("the agent restarts: %s", decision)
         self._context.event_reporter.normal(MODE_CHOSEN, f"{decision}; the agent restarts")
         self._on_restart()
 
@@ -264,5 +240,5 @@ class Agent:
 
     def _devices(self) -> Devices:
         if self._context.serving.is_mode(ServingMode.DEVICE_PLUGIN):
-            return self._device_plugin.devices
-        return self._dra.devices
+            return unpublished_devices(self._context)
+        return self._context.published.devices

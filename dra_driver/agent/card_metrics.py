@@ -1,34 +1,72 @@
-"""Metrics of the node's cards, and of what prepared claims have of them. Pure."""
+"""Metrics of the node's cards, and of what prepared claims have of them, read on request."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
 
 from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from dra_driver.agent import metric_specs as specs
-from dra_driver.agent.slices.device_layout import Devices, by_name, problem_taints
+from dra_driver.agent.context import AgentContext
+from dra_driver.agent.slices.device_layout import Devices, DevicesSource, by_name, problem_taints
 from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.card import Card
 from dra_driver.model.claims.amounts import CAPACITY_OF_MODE
 from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.claims.owner import ContainerAllocation, Owner
-from dra_driver.model.errors import InvalidValue
+from dra_driver.model.errors import InvalidValue, JournalError
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import ATTR_PROFILES, DRIVER
+from dra_driver.model.names import ATTR_PROFILES, DRIVER, TAINT_UNHEALTHY
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import profile_size
 from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
 from dra_driver.node.checkpoint.records import PreparedDevice
+
+logger = logging.getLogger(__name__)
 
 Sizes = Mapping[tuple[PciAddress, Mode], int]
 """What a card has in each mode: slices, its size, or 1."""
 
 _WHOLE: Final = 1
 _MEBIBYTE: Final = 1 << 20  # bytes
+
+
+@dataclass(eq=False, kw_only=True)
+class NodeCollector(Collector):
+    """Reads at each request for metrics which cards and devices the node has, and which are in
+    use. If the journal cannot be read, the metrics that need it are missing."""
+
+    context: AgentContext
+    devices: DevicesSource
+    containers: Callable[[], Iterable[ContainerResources]]
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        cards = (self.context.cards.latest or {}).values()
+        yield about_cards(cards)
+        yield from about_readings(cards)
+        try:
+            devices = self.devices()
+            sizes = sizes_of(devices)
+            yield _offered(devices)
+            yield _tainted(devices)
+            yield about_problems(devices)
+            yield about_sizes(sizes)
+            ledger = self.context.journal.snapshot()
+        except JournalError as error:
+            logger.warning("metrics are missing that the journal is needed for: %s", error)
+            return
+        yield _claims(ledger)
+        yield _prepared(ledger)
+        held = granted(ledger, cards)
+        yield about_allocations(held, sizes)
+        yield about_containers(held, self.containers() if ledger.claims else ())
+        yield about_largest_request(devices, ledger, sizes)
 
 
 def about_cards(cards: Iterable[Card]) -> GaugeMetricFamily:
@@ -158,3 +196,43 @@ def _request_within(device: Object, left: int) -> int:
 
 def _labels(card: Card) -> tuple[str, str, str, str]:
     return str(card.address), card.uuid, f"gcu{card.minor}", card.model
+
+
+def _offered(devices: Devices) -> GaugeMetricFamily:
+    health = {True: "unhealthy", False: "healthy"}
+    return specs.DEVICES.samples(
+        Counter(
+            (mode.value, health[any(t["key"] == TAINT_UNHEALTHY for t in problem_taints(device))])
+            for _, mode, device in by_name(devices)
+        )
+    )
+
+
+def _tainted(devices: Devices) -> GaugeMetricFamily:
+    return specs.DEVICE_TAINTS.samples(
+        Counter(
+            (taint["key"], taint.get("value", ""), taint["effect"])
+            for device in devices
+            for taint in problem_taints(device)
+        )
+    )
+
+
+def _claims(ledger: Ledger) -> GaugeMetricFamily:
+    counted = Counter(
+        (held.state.value,)
+        for held in ledger.claims.values()
+        if not isinstance(held.owner, ContainerAllocation)
+    )
+    return specs.CLAIMS.samples({(state.value,): counted[state.value,] for state in ClaimState})
+
+
+def _prepared(ledger: Ledger) -> GaugeMetricFamily:
+    return specs.PREPARED_DEVICES.samples(
+        Counter(
+            (device.mode.value,)
+            for held in ledger.claims.values()
+            if held.state is ClaimState.PREPARE_COMPLETED
+            for device in held.devices
+        )
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -31,10 +30,8 @@ from dra_driver.kube.api import Api
 from dra_driver.kube.events import EventRecorder
 from dra_driver.kubelet_api.pod_resources import PodResources
 from dra_driver.kubelet_api.sockets import Folders
-from dra_driver.model.card import Card
 from dra_driver.model.effects import Effects
 from dra_driver.model.names import DRIVER
-from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.directory import CdiDirectory, MetadataDirectory
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.checkpoint.journal import Journal
@@ -90,15 +87,9 @@ class AgentContext:
             node_name=settings.node_name,
             on_prepared=self.metrics.on_prepared,
         )
-        self.kubelet = PodResources(
-            Folders.of(settings.kubelet_root).pod_resources, _KUBELET_PATIENCE
-        )
+        self.folders = Folders.of(settings.kubelet_root)
+        self.kubelet = PodResources(self.folders.pod_resources, _KUBELET_PATIENCE)
         self.serving = ServingState(api, settings.node_name, settings.mode)
-
-    def by_address(self) -> Mapping[PciAddress, Card] | None:
-        """The cards; None until they were read."""
-        cards = self.cards.latest
-        return None if cards is None else {card.address: card for card in cards}
 
     def _hardware(self, settings: AgentSettings) -> tuple[CardCache, Drs]:
         sysfs = Sysfs(settings.host_root)

@@ -58,11 +58,13 @@ class EventReporter:
         }
 
     def warning(self, reason: str, note: str) -> None:
-        """A warning about the node."""
+        """A warning about the node, also in the log."""
+        logger.warning("%s: %s", reason, note)
         self._record(self._node, EventType.WARNING, reason, note)
 
     def normal(self, reason: str, note: str) -> None:
-        """An event about the node that asks for nothing."""
+        """An event about the node that asks for nothing, also in the log."""
+        logger.info("%s: %s", reason, note)
         self._record(self._node, EventType.NORMAL, reason, note)
 
     def instance_recreated(self, made: RecreatedInstance) -> None:
@@ -82,9 +84,10 @@ class EventReporter:
         self.warning(DEVICE_FAILING, f"device {device} takes no new claim for now: {reason}")
 
     def recovery_failed(self, failed: Mapping[str, GcuError]) -> None:
-        """Claims that could not be recovered, each by its UID."""
+        """Claims that could not be recovered, each by its UID. The log has them already."""
         for uid, error in failed.items():
-            self.warning(RECOVERY_FAILED, f"claim with UID {uid}: {error}")
+            note = f"claim with UID {uid}: {error}"
+            self._record(self._node, EventType.WARNING, RECOVERY_FAILED, note)
 
     def journal_damaged(self, damaged: Path) -> None:
         """The journal has moved its file to `damaged`, for a person to examine."""
@@ -108,7 +111,7 @@ class EventReporter:
             f"{first_named(names, _MOST_NAMED)}; a container that restarts does not start, so "
             "delete its pod"
         )
-        self.warning(CLAIMS_UNKNOWN, note)
+        self._record(self._node, EventType.WARNING, CLAIMS_UNKNOWN, note)
 
     def claim_forgotten(self, claim: ClaimRef) -> None:
         """The claim was unprepared although the kubelet did not ask for it. The event is about the
@@ -117,7 +120,6 @@ class EventReporter:
             f"claim {claim} (UID {claim.uid}) was prepared, is gone from the API server, and no "
             "container of the kubelet has it: its devices were freed"
         )
-        logger.warning("%s", note)
         self.warning(CLAIM_FORGOTTEN, note)
 
     def _record(self, regarding: Object, kind: EventType, reason: str, note: str) -> None:

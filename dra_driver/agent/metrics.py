@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-import logging
-from collections import Counter as Tally
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.registry import Collector
+from prometheus_client import CollectorRegistry
 
-from dra_driver.agent import card_metrics
 from dra_driver.agent import metric_specs as specs
-from dra_driver.agent.slices.device_layout import Devices, by_name, problem_taints
-from dra_driver.agent.sources import ContainersSource, DevicesSource, LedgerSource
 from dra_driver.kube.events import Now
-from dra_driver.kubelet_api.device_plugin.service import ContainerEdits, DeviceHandler
-from dra_driver.model.card import Card
 from dra_driver.model.claims.claim import Object, allocated_at
-from dra_driver.model.claims.owner import ContainerAllocation
-from dra_driver.model.errors import GcuError, JournalError
-from dra_driver.model.names import TAINT_UNHEALTHY
-from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
-
-logger = logging.getLogger(__name__)
+from dra_driver.model.errors import GcuError
 
 
 class AgentMetrics:
-    """Metrics that are counted as things happen. `NodeCollector` reads the others on request."""
+    """Metrics that are counted as things happen; `NodeCollector` reads the others on request."""
 
     def __init__(self, registry: CollectorRegistry, now: Now = lambda: datetime.now(UTC)) -> None:
         self._now = now
@@ -57,13 +43,12 @@ class AgentMetrics:
         """`outcome` is written, conflict or failed."""
         self._publications.labels(outcome).inc()
 
-    def on_begin(self, operation: str) -> None:
-        """`dra_driver.kubelet_api.dra.service.CallObserver`."""
-        self._inflight.labels(operation).inc()
-
-    def on_end(self, operation: str, seconds: float, errors: Sequence[GcuError]) -> None:
-        self._inflight.labels(operation).dec()
-        self._durations.labels(operation).observe(seconds)
+    @contextmanager
+    def claims(self, operation: str) -> Iterator[list[GcuError]]:
+        """`dra_driver.kubelet_api.dra.service.ObserveCalls`."""
+        errors: list[GcuError] = []
+        with self._call(operation):
+            yield errors
         for error in errors:
             self._errors.labels(operation, type(error).__name__).inc()
 
@@ -72,106 +57,18 @@ class AgentMetrics:
         if begun := allocated_at(claim):
             self._prepared.observe(max(0.0, (self._now() - begun).total_seconds()))
 
-    def timed_devices(self, resource: str, handler: DeviceHandler) -> DeviceHandler:
-        """The handler of a resource, with each Allocate measured."""
-        return _TimedDevices(
-            resource,
-            handler,
-            self._durations.labels("allocate"),
-            self._inflight.labels("allocate"),
-            self._refusals,
-        )
-
-
-@dataclass(eq=False)
-class _TimedDevices:
-    resource: str
-    handler: DeviceHandler
-    durations: Histogram
-    inflight: Gauge
-    refusals: Counter
-
-    def __post_init__(self) -> None:
-        self.devices = self.handler.devices
-        self.prefer = self.handler.prefer
-
-    def allocate(self, ids: Sequence[str]) -> ContainerEdits:
-        with self.inflight.track_inprogress(), self.durations.time():
+    @contextmanager
+    def allocating(self, resource: str) -> Iterator[None]:
+        """Around each Allocate of a resource."""
+        with self._call("allocate"):
             try:
-                return self.handler.allocate(ids)
+                yield
             except GcuError as error:
-                self.refusals.labels(self.resource, type(error).__name__).inc()
+                self._refusals.labels(resource, type(error).__name__).inc()
                 raise
 
-
-@dataclass(eq=False, kw_only=True)
-class NodeCollector(Collector):
-    """Reads at each request for metrics which cards and devices the node has, and which are in
-    use. If the journal cannot be read, the metrics that need it are missing."""
-
-    cards: Callable[[], Sequence[Card] | None]
-    devices: DevicesSource
-    ledger: LedgerSource
-    containers: ContainersSource
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        cards = self.cards() or ()
-        yield card_metrics.about_cards(cards)
-        yield from card_metrics.about_readings(cards)
-        try:
-            devices = self.devices()
-            sizes = card_metrics.sizes_of(devices)
-            yield _offered(devices)
-            yield _tainted(devices)
-            yield card_metrics.about_problems(devices)
-            yield card_metrics.about_sizes(sizes)
-            ledger = self.ledger()
-        except JournalError as error:
-            logger.warning("metrics are missing that the journal is needed for: %s", error)
-            return
-        yield _claims(ledger)
-        yield _prepared(ledger)
-        granted = card_metrics.granted(ledger, cards)
-        yield card_metrics.about_allocations(granted, sizes)
-        yield card_metrics.about_containers(granted, self.containers() if ledger.claims else ())
-        yield card_metrics.about_largest_request(devices, ledger, sizes)
-
-
-def _offered(devices: Devices) -> GaugeMetricFamily:
-    health = {True: "unhealthy", False: "healthy"}
-    return specs.DEVICES.samples(
-        Tally(
-            (mode.value, health[any(t["key"] == TAINT_UNHEALTHY for t in problem_taints(device))])
-            for _, mode, device in by_name(devices)
-        )
-    )
-
-
-def _tainted(devices: Devices) -> GaugeMetricFamily:
-    return specs.DEVICE_TAINTS.samples(
-        Tally(
-            (taint["key"], taint.get("value", ""), taint["effect"])
-            for device in devices
-            for taint in problem_taints(device)
-        )
-    )
-
-
-def _claims(ledger: Ledger) -> GaugeMetricFamily:
-    counted = Tally(
-        (held.state.value,)
-        for held in ledger.claims.values()
-        if not isinstance(held.owner, ContainerAllocation)
-    )
-    return specs.CLAIMS.samples({(state.value,): counted[state.value,] for state in ClaimState})
-
-
-def _prepared(ledger: Ledger) -> GaugeMetricFamily:
-    return specs.PREPARED_DEVICES.samples(
-        Tally(
-            (device.mode.value,)
-            for held in ledger.claims.values()
-            if held.state is ClaimState.PREPARE_COMPLETED
-            for device in held.devices
-        )
-    )
+    @contextmanager
+    def _call(self, operation: str) -> Iterator[None]:
+        inflight, durations = self._inflight.labels(operation), self._durations.labels(operation)
+        with inflight.track_inprogress(), durations.time():
+            yield

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import InitVar, dataclass
 
-from dra_driver.agent.cards.card_cache import CardCache
-from dra_driver.agent.cards.card_config import CardConfigSource
 from dra_driver.agent.cards.foreign_plugin import foreign_plugin
+from dra_driver.agent.context import AgentContext
 from dra_driver.agent.dra.deleted_claims import DeletedClaimDetector
-from dra_driver.agent.events import CARD_FOREIGN, CARD_WITHOUT_DRS, EventReporter
+from dra_driver.agent.events import CARD_FOREIGN, CARD_WITHOUT_DRS
 from dra_driver.kube.errors import KubeError
 from dra_driver.kubelet_api.errors import KubeletError
-from dra_driver.kubelet_api.pod_resources import ContainerResources, PodResources
-from dra_driver.model.card import Card, Problem
+from dra_driver.kubelet_api.pod_resources import ContainerResources
+from dra_driver.model.card import Card, Cards, Problem
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.recovery.profile_prober import ProfileProber
 from dra_driver.node.recovery.reconciler import Findings, NodeReconciler
 from dra_driver.telemetry.logs import new_call
@@ -34,19 +32,12 @@ logger = logging.getLogger(__name__)
 @dataclass(eq=False, kw_only=True)
 class ReconcileLoop(Background):
     """Runs every `interval` seconds in its own thread, and sooner while the configuration of the
-    cards is unknown. `on_change` is called when published devices or a claim's status may have
-    changed, `on_run` each time."""
+    cards is unknown. `on_run` is called each time."""
 
-    cards: CardCache
-    card_configs: CardConfigSource
-    kubelet: PodResources
+    context: AgentContext
     deleted_claims: DeletedClaimDetector
-    unprepare: Callable[[ClaimRef], None]
     reconciler: NodeReconciler
     profile_prober: ProfileProber
-    event_reporter: EventReporter
-    journal: Journal
-    on_change: OnChange
     on_run: OnChange
     interval: float
     backoff: InitVar[Backoff | None] = None
@@ -74,28 +65,29 @@ class ReconcileLoop(Background):
             self.on_run()
             self._refresh()
             containers = self.detect_foreign_plugins()
-            cards = self.cards.latest or ()
-            losses, adopt = self.journal.losses, not self.journal.is_complete
-            findings = self.reconciler.run(cards, adopt=adopt)
+            cards = self.context.cards.latest or {}
+            losses, adopt = self.context.journal.losses, not self.context.journal.is_complete
+            findings = self.reconciler.run(cards.values(), adopt=adopt)
             # An instance to adopt may be on a card that could not be read.
             if adopt and cards and not findings.unknown:
-                self.journal.mark_rebuilt(losses)
+                self.context.journal.mark_rebuilt(losses)
             self._apply(findings, cards)
             self._report_unknown_claims(containers)
             self._free_forgotten_claims()
-            if self.card_configs.known:
-                self._probe_profiles(cards)
+            if self.context.card_configs.known:
+                self._probe_profiles(cards.values())
 
-    def _probe_profiles(self, cards: Sequence[Card]) -> None:
-        with_drs = [card for card in cards if Mode.DRS in self.card_configs.of(card.address).modes]
+    def _probe_profiles(self, cards: Iterable[Card]) -> None:
+        config_of = self.context.card_configs.of
+        with_drs = [card for card in cards if Mode.DRS in config_of(card.address).modes]
         if self.profile_prober.run(with_drs):
-            self.on_change()
+            self.context.on_change()
         for card in with_drs:
             self._report_drs(card)
 
     def _refresh(self) -> None:
         try:
-            self.card_configs.refresh()
+            self.context.card_configs.refresh()
         except KubeError as error:
             logger.warning("the labels of this Node cannot be read: %s", error)
 
@@ -103,7 +95,7 @@ class ReconcileLoop(Background):
         """Check whether another program gives the cards to pods; a part of each run. Returns the
         node's containers, none if the kubelet does not answer."""
         try:
-            offered, containers = self.kubelet.offered(), self.kubelet.containers()
+            offered, containers = self.context.kubelet.offered(), self.context.kubelet.containers()
         except KubeletError as error:
             logger.warning(
                 "whether another device plugin gives the cards to pods, and which claims the "
@@ -113,8 +105,7 @@ class ReconcileLoop(Background):
             return ()
         problem, self.foreign_pods = foreign_plugin(offered, containers)
         if problem is not None and problem != self._foreign_plugin:
-            logger.warning("%s", problem.text)
-            self.event_reporter.warning(CARD_FOREIGN, problem.text)
+            self.context.event_reporter.warning(CARD_FOREIGN, problem.text)
         self._foreign_plugin = problem
         self._mark_foreign()
         return containers
@@ -124,52 +115,51 @@ class ReconcileLoop(Background):
         containers were listed before: a claim is in the journal before the kubelet has it. One that
         ends is forgotten by the kubelet a moment after the journal, so it is unknown twice."""
         used = {f"{each.namespace}/{claim}" for each in containers for claim in each.claims}
-        owners = [held.owner for held in self.journal.snapshot().claims.values()]
+        owners = [held.owner for held in self.context.journal.snapshot().claims.values()]
         known = {f"{each.namespace}/{each.name}" for each in owners if isinstance(each, ClaimRef)}
         before, self._unknown = self._unknown, used - known
         if unknown := sorted(self._unknown & before):
-            self.event_reporter.claims_unknown(unknown)
+            self.context.event_reporter.claims_unknown(unknown)
 
     def _free_forgotten_claims(self) -> None:
         for claim in self.deleted_claims.forgotten():
             try:
-                self.unprepare(claim)
+                self.context.preparer.claim_manager.unprepare(claim)
             except GcuError as error:
                 logger.warning("claim %s, which is forgotten, stays prepared: %s", claim, error)
             else:
-                self.event_reporter.claim_forgotten(claim)
-                self.on_change()
+                self.context.event_reporter.claim_forgotten(claim)
+                self.context.on_change()
 
     def _mark_foreign(self) -> None:
         """A foreign instance on a card is a better reason than a foreign device plugin."""
         plugin = self._foreign_plugin
-        cards = self.cards.latest or ()
-        given = {card.address: plugin for card in cards} if plugin is not None else {}
-        self.cards.foreign = {**given, **self._foreign}
+        cards = self.context.cards.latest or {}
+        given = dict.fromkeys(cards, plugin) if plugin is not None else {}
+        self.context.cards.foreign = {**given, **self._foreign}
 
-    def _apply(self, findings: Findings, cards: Sequence[Card]) -> None:
-        self.event_reporter.recovery_failed(findings.failed)
+    def _apply(self, findings: Findings, cards: Cards) -> None:
+        self.context.event_reporter.recovery_failed(findings.failed)
         before = self._foreign
         unknown = {card: before[card] for card in findings.unknown if card in before}
-        indexes = {card.address: card.index for card in cards}
         for card, problem in findings.foreign.items():
             if before.get(card) != problem:
-                text = f"card {card}: {problem.text}{_freeing(indexes[card])}"
-                self.event_reporter.warning(CARD_FOREIGN, text)
+                text = f"card {card}: {problem.text}{_freeing(cards[card].index)}"
+                self.context.event_reporter.warning(CARD_FOREIGN, text)
         self._foreign = unknown | findings.foreign
         self._mark_foreign()
         if findings.recovered:
-            self.on_change()
+            self.context.on_change()
 
     def _report_drs(self, card: Card) -> None:
         reason = self.profile_prober.reason(card)
         if reason is not None and self._without_drs.get(card.address) != reason:
             note = f"card {card.address} is not offered in DRS mode: {reason}"
-            self.event_reporter.normal(CARD_WITHOUT_DRS, note)
+            self.context.event_reporter.normal(CARD_WITHOUT_DRS, note)
         self._without_drs[card.address] = reason or ""
 
     def _pause(self) -> float:
-        if self.card_configs.known:
+        if self.context.card_configs.known:
             self._backoff.reset()
             return self.interval
         return self._backoff.next()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 from msgspec.structs import replace
 
@@ -30,16 +29,10 @@ from dra_driver.node.checkpoint.records import PreparedDevice, PreparedDevices
 from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.node.ports import Hardware
 
-
-class InjectionMethod(Enum):
-    """How a container gets its devices; docs/dev/device-plugin.md says when."""
-
-    CDI_NAMES = "the names of CDI devices"
-    NODES = "variables and device nodes"
-
-
-ChooseInjection = Callable[[], InjectionMethod]
-"""The method for this node's kubelet; raises KubeError while its version is unknown."""
+TakesCdiNames = Callable[[], bool]
+"""Whether a container gets its devices by the names of CDI devices, otherwise by variables and
+device nodes (docs/dev/device-plugin.md). Raises KubeError while the kubelet's version is
+unknown."""
 
 
 RecordedDevices = Callable[[], Collection[frozenset[str]]]
@@ -56,7 +49,7 @@ class Allocator:
     hardware: Hardware
     recorded: RecordedDevices
     pool: str
-    injection_method: ChooseInjection
+    takes_cdi_names: TakesCdiNames
 
     def allocate(self, mode: Mode, ids: Sequence[str]) -> ContainerEdits:
         """Give a container these devices of `mode`. Raises GcuError; then the container has no
@@ -135,7 +128,7 @@ class Allocator:
             self.claim_manager.release(held)
 
     def _edits(self, grant: ContainerAllocation, devices: PreparedDevices) -> ContainerEdits:
-        if self.injection_method() is InjectionMethod.CDI_NAMES:
+        if self.takes_cdi_names():
             return ContainerEdits(cdi_names=tuple(device_id(grant, device) for device in devices))
         cards = {address: self.hardware.card(address) for address in grant.cards}
         variables = {key: value for device in devices for key, value in environment(device, cards)}

@@ -11,7 +11,6 @@ a device-plugin resource whose devices add nothing to a container, so the kubele
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from pathlib import Path
 from typing import Any
 
 from dra_driver.kubelet_api.device_plugin.service import ContainerEdits, ListedDevice
@@ -50,13 +49,13 @@ class CardCount(ResourceServers):
         self,
         cards: CardAddresses,
         *,
-        kubelet_root: Path,
+        folders: Folders,
         pod_uid: str = "",
         effects: Effects = NO_FAULTS,
     ) -> None:
         super().__init__(
             {RESOURCE_COUNT: CountHandler(cards)},
-            folders=Folders.of(kubelet_root),
+            folders=folders,
             pod_uid=pod_uid,
             register_after=None,
             effects=effects,

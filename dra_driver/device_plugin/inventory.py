@@ -25,9 +25,9 @@ CardConfigs = Callable[[PciAddress], CardConfig]
 class NodeDevices:
     """The state of the node at one moment.
 
-    `cards` is None while the hardware has not been read. `active` says whether new containers
-    are served, or only those that have devices. `failing` are the names of failing devices (as in a
-    ResourceSlice), which no new container gets.
+    `cards` is None while the hardware has not been read, or `offer` is unknown. `active` says
+    whether new containers are served, or only those that have devices. `failing` are the names of
+    failing devices (as in a ResourceSlice), which no new container gets.
     """
 
     cards: Mapping[PciAddress, Card] | None
@@ -104,7 +104,7 @@ def granted_total(ledger: Ledger, card: PciAddress, mode: Mode) -> int | None:
 def offered_total(view: NodeDevices, card: Card | None, mode: Mode) -> int | None:
     """How many devices of the mode a free card has; None if it is not offered in that mode, or not
     present."""
-    if card is None or not view.active:
+    if card is None or view.cards is None or not view.active:
         return None
     offer = view.offer(card.address)
     if mode not in offer.modes:

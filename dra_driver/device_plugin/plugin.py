@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass, field
 
-from dra_driver.device_plugin.allocator import Allocator, ChooseInjection
+from dra_driver.device_plugin.allocator import Allocator, TakesCdiNames
 from dra_driver.device_plugin.garbage_collector import DeviceSets, GarbageCollector
 from dra_driver.device_plugin.inventory import NodeViewSource, inventories
 from dra_driver.device_plugin.node_pods import NodePods
@@ -18,7 +19,7 @@ from dra_driver.device_plugin.preference import (
     prefer_whole,
 )
 from dra_driver.kubelet_api.device_plugin.record import KubeletRecord, Recorded, known_checkpoint
-from dra_driver.kubelet_api.device_plugin.service import ContainerEdits, DeviceHandler, ListedDevice
+from dra_driver.kubelet_api.device_plugin.service import ContainerEdits, ListedDevice
 from dra_driver.kubelet_api.device_plugin.serving import ResourceServers
 from dra_driver.kubelet_api.sockets import Folders
 from dra_driver.model.devices.plugin_device import RESOURCES
@@ -33,8 +34,8 @@ from dra_driver.util.hooks import OnChange
 logger = logging.getLogger(__name__)
 
 
-Measure = Callable[[str, DeviceHandler], DeviceHandler]
-"""The handler of a resource, with its calls measured."""
+Measure = Callable[[str], AbstractContextManager[object]]
+"""What surrounds each Allocate of a resource, to measure it."""
 
 
 FindHints = Callable[[Mode, int], Hints]
@@ -51,6 +52,7 @@ class ModeHandler:
     allocator: Allocator
     on_change: OnChange
     hints: FindHints
+    measure: Measure
     _last: Sequence[ListedDevice] = field(init=False, default=())
 
     def devices(self) -> Sequence[ListedDevice]:
@@ -77,11 +79,13 @@ class ModeHandler:
         return prefer_share(found, available, included, size, hints=hints)
 
     def allocate(self, ids: Sequence[str]) -> ContainerEdits:
-        try:
-            return self.allocator.allocate(self.mode, ids)
-        finally:
-            # Also after a failure: a started prepare that could not be undone may hold the card.
-            self.on_change()
+        with self.measure(RESOURCES[self.mode]):
+            try:
+                return self.allocator.allocate(self.mode, ids)
+            finally:
+                # Also after a failure: a started prepare that could not be undone may hold the
+                # card.
+                self.on_change()
 
 
 class DevicePlugin(ResourceServers):
@@ -94,7 +98,7 @@ class DevicePlugin(ResourceServers):
         view: NodeViewSource,
         claim_manager: PreparedClaimManager,
         hardware: Hardware,
-        injection_method: ChooseInjection,
+        takes_cdi_names: TakesCdiNames,
         on_change: OnChange,
         node_name: str,
         folders: Folders,
@@ -102,7 +106,7 @@ class DevicePlugin(ResourceServers):
         release_interval: float = 10.0,
         register_after: float = 0.0,
         pods: NodePods | None = None,
-        measure: Measure = lambda _resource, handler: handler,
+        measure: Measure = nullcontext,
         effects: Effects = NO_FAULTS,
     ) -> None:
         """`pods` are the node's. The others as of `ResourceServers`."""
@@ -115,17 +119,15 @@ class DevicePlugin(ResourceServers):
             hardware=hardware,
             recorded=lambda: device_sets(self._record.checkpoint()),
             pool=pool_name(node_name),
-            injection_method=injection_method,
+            takes_cdi_names=takes_cdi_names,
         )
         handlers = {
-            RESOURCES[mode]: measure(
-                RESOURCES[mode],
-                ModeHandler(
-                    mode,
-                    allocator=allocator,
-                    on_change=on_change,
-                    hints=self._hints,
-                ),
+            RESOURCES[mode]: ModeHandler(
+                mode,
+                allocator=allocator,
+                on_change=on_change,
+                hints=self._hints,
+                measure=measure,
             )
             for mode in Mode
         }
@@ -145,17 +147,16 @@ class DevicePlugin(ResourceServers):
         )
 
     def serve(self) -> None:
-        if not self.serves:
-            super().serve()
-            self._garbage_collector.start()
+        super().serve()
+        self._garbage_collector.start()
 
-    def withdraw(self, grace: float) -> None:
+    def stop(self, timeout: float) -> None:
         """Containers and their devices stay."""
-        self._garbage_collector.stop(grace)
-        super().withdraw(grace)
+        self._garbage_collector.stop(timeout)
+        super().stop(timeout)
 
-    def is_alive(self) -> bool:
-        return super().is_alive() and (not self.serves or self._garbage_collector.is_alive())
+    def ended(self) -> str | None:
+        return super().ended() or self._garbage_collector.ended()
 
     def problem(self) -> str | None:
         """Why no device can be allocated, or none released; None if all is well."""

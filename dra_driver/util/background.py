@@ -26,10 +26,13 @@ class Background(ABC):
         self._wait = wait or self._stopped.wait
         self._interrupt = interrupt
         self._thread = threading.Thread(target=self.run, name=name, daemon=True)
+        self.is_started = False
 
     def start(self) -> None:
-        """Begin; a part is started once."""
-        self._thread.start()
+        """Begin; does nothing if it has begun."""
+        if not self.is_started:
+            self._thread.start()
+            self.is_started = True
 
     def stop(self, timeout: float) -> None:
         """Begin nothing further, and wait for what is in hand for at most `timeout` seconds."""
@@ -42,6 +45,11 @@ class Background(ABC):
     def is_alive(self) -> bool:
         """False before `start`, and when the work has ended, which without `stop` is a fault."""
         return self._thread.is_alive()
+
+    def ended(self) -> str | None:
+        """The name of the thread, or of one that belongs to it, if it was started and is not alive:
+        without `stop` that is a fault. None otherwise."""
+        return self._thread.name if self.is_started and not self._thread.is_alive() else None
 
     @abstractmethod
     def run(self) -> None:

@@ -9,15 +9,14 @@ from copy import deepcopy
 from pathlib import Path
 from typing import cast
 
+from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.agent.slices.publisher import SlicePublisher
 from dra_driver.agent.slices.slices import SliceForm, own_slices
 from dra_driver.kube.api import Api
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.resources import NODES, RESOURCE_SLICES
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.devices.device import parse_device_name
 from dra_driver.model.effects import Effects
-from dra_driver.model.pci import PciAddress
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.driver import Driver
@@ -63,9 +62,7 @@ class Rig:
     def made(self) -> SlicePublisher:
         """A publisher that was not started."""
         api = cast("Api", self.tapped)
-        return SlicePublisher(
-            api, self.node, devices=self._devices, held=frozenset, form=self._form
-        )
+        return SlicePublisher(api, self.node, devices=self._devices, form=self._form)
 
     def stop(self) -> None:
         for publisher in self._started:
@@ -102,10 +99,10 @@ class Rig:
     def _seen(self) -> str:
         return f"{self.shown()}, problems {[each.problem for each in self._started]}"
 
-    def _devices(self) -> dict[PciAddress, list[Object]] | None:
+    def _devices(self, _: Devices) -> Devices | None:
         if self.devices is None:
             return None
-        return {parse_device_name(each["name"])[1]: [each] for each in self.devices}
+        return sorted(self.devices, key=lambda each: str(each["name"]))
 
 
 @contextmanager

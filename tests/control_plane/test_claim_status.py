@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,7 +19,7 @@ from tests.cluster.cluster import Cluster
 from tests.control_plane.conftest import Eyes
 from tests.control_plane.machines import Machines
 from tests.control_plane.objects import claim, pod_with, whole
-from tests.unit.agent.claim_statuses import run_here
+from tests.unit.agent.claim_statuses import played_context, run_here
 from tests.unit.node.world import CARDS
 
 pytestmark = pytest.mark.control_plane
@@ -64,21 +65,15 @@ def written(api: Client, *claims: Object) -> tuple[list[str], list[str]]:
             for r in results(each)
         ]
         ledger = ledger.apply(record(ClaimStep.PREPARE_COMPLETED, ClaimRef.of(each), tuple(holds)))
-    refused: list[str] = []
-    statuses = ClaimStatuses(
-        api,
-        ledger=lambda: ledger,
-        cards=dict,
-        table=lambda _: None,
-        on_rejected=lambda claim, _note: refused.append(claim.name),
-        spawn=run_here,
-    )
+    refused: list[ClaimRef] = []
+    context = played_context(api, lambda: ledger, SimpleNamespace(latest={}), {}, refused)
+    statuses = ClaimStatuses(context, spawn=run_here)
     assert statuses.write() is None, "nothing is to be tried again"
     names = [each["metadata"]["name"] for each in claims]
     namespace = claims[0]["metadata"]["namespace"]
     stored = [api.get(RESOURCE_CLAIMS, name, namespace=namespace) for name in names]
     shown = [each["metadata"]["name"] for each in stored if each["status"].get("devices")]
-    return shown, refused
+    return shown, [claim.name for claim in refused]
 
 
 @pytest.mark.usefixtures("controller")

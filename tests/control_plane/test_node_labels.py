@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from dra_driver.agent.cards.node_labels import card_labels, node_labeller
+from dra_driver.agent.cards.node_labels import card_labels
 from dra_driver.device_plugin.node_annotations import node_metadata
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.errors import KubeError
@@ -16,7 +16,12 @@ from dra_driver.kube.node_metadata import apply_metadata
 from dra_driver.kube.resources import NODES
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.effects import Effects
-from dra_driver.model.names import ANNOTATION_CARDS, FIELD_MANAGER, LABEL_CARD_COUNT
+from dra_driver.model.names import (
+    ANNOTATION_CARDS,
+    FIELD_MANAGER,
+    FIELD_MANAGER_LABELS,
+    LABEL_CARD_COUNT,
+)
 from dra_driver.uninstall.cleanup import clear_nodes
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import PATIENCE, wait_until
@@ -58,7 +63,7 @@ def write(client: Client, node: str, **metadata: object) -> Object:
 
 def label(client: Client) -> None:
     """As the agent does."""
-    node_labeller(client, OWN, cards=lambda: FOUND, kubelet=lambda: None).run_once()
+    apply_metadata(client, OWN, {"labels": card_labels(FOUND.values())}, FIELD_MANAGER_LABELS)
 
 
 def metadata(api: Client) -> Object:

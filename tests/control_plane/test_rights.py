@@ -23,7 +23,6 @@ from dra_driver.kube.resources import (
     Resource,
 )
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.devices.device import parse_device_name
 from dra_driver.model.effects import Effects
 from tests.cluster.cluster import Cluster
 from tests.cluster.fixtures import DRIVER_NAMESPACE
@@ -59,8 +58,7 @@ def agent(nodes: None, driver: Driver, tmp_path: Path) -> Iterator[Client]:
 
 
 def publisher(client: Client, devices: list[Object]) -> SlicePublisher:
-    cards = {parse_device_name(each["name"])[1]: [each] for each in devices}
-    made = SlicePublisher(client, OWN, devices=lambda: cards, held=frozenset)
+    made = SlicePublisher(client, OWN, devices=lambda _: devices)
     listed = client.list(RESOURCE_SLICES, field_selector=own_slices(OWN))
     made.published.on_replace(listed.items)
     return made

@@ -13,7 +13,7 @@ from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.hardware.efsmi.runner import EfsmiHung
 from dra_driver.hardware.machine import HardwareScan, Machine
 from dra_driver.hardware.sysfs import Sysfs
-from dra_driver.model.card import NO_READINGS, Card, Problem
+from dra_driver.model.card import NO_READINGS, Card, Cards, Problem
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.names import TAINT_UNHEALTHY
 from dra_driver.model.pci import PciAddress
@@ -64,10 +64,10 @@ class CardCache(Background):
         self.problem: str | None = "the hardware has not been read yet"
 
     @property
-    def latest(self) -> tuple[Card, ...] | None:
-        """All cards by address; None until an inventory succeeded."""
+    def latest(self) -> Cards | None:
+        """All cards, in the order of their addresses; None until an inventory succeeded."""
         cards = self._cards
-        return None if cards is None else tuple(map(self._with_foreign, cards.values()))
+        return cards and {address: self._with_foreign(card) for address, card in cards.items()}
 
     @property
     def failing(self) -> Problem | None:

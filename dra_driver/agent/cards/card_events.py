@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
@@ -28,8 +27,6 @@ from dra_driver.model.names import TAINT_UNHEALTHY
 from dra_driver.model.pci import PciAddress
 from dra_driver.util.hooks import Clock
 
-logger = logging.getLogger(__name__)
-
 _ERRORS_EVERY: Final = 600.0  # seconds between two events about the error records of one card
 
 
@@ -45,7 +42,7 @@ class CardEvents:
     """Reports each change once, and each model with its version of the vendor's driver; the latter
     not on a `simulated` machine."""
 
-    event_reporter: EventReporter
+    events: EventReporter
     _: KW_ONLY
     simulated: bool = False
     clock: Clock = time.monotonic
@@ -68,24 +65,26 @@ class CardEvents:
             self._report_model(card)
         for address, reason in unusable.items():
             if self._unusable.get(address) != reason:
-                self._warn(CARD_UNUSABLE, f"card {address} is not published: {reason}")
+                self.events.warning(CARD_UNUSABLE, f"card {address} is not published: {reason}")
         self._unusable = dict(unusable)
 
     def _report_presence(self, was: Card | None, card: Card) -> None:
         lost, lost_before = _lost(card), was and _lost(was)
         if lost and not lost_before:
-            self._warn(CARD_LOST, f"card {card.address}: {lost.text}")
+            self.events.warning(CARD_LOST, f"card {card.address}: {lost.text}")
         if lost_before and not lost:
-            self._inform(CARD_BACK, f"card {card.address} is back")
+            self.events.normal(CARD_BACK, f"card {card.address} is back")
 
     def _report_health(self, was: Card | None, card: Card) -> None:
         unhealthy = _unhealthy(card)
         unhealthy_before = _unhealthy(was) if was is not None else {}
         if unhealthy.keys() - unhealthy_before.keys():
-            self._warn(CARD_UNHEALTHY, f"card {card.address}: {'; '.join(unhealthy.values())}")
+            self.events.warning(
+                CARD_UNHEALTHY, f"card {card.address}: {'; '.join(unhealthy.values())}"
+            )
         # The former problems of a lost card may be dropped: nothing is known of it any more.
         if unhealthy_before and not unhealthy and _lost(card) is None:
-            self._inform(CARD_HEALTHY, f"card {card.address} is healthy again")
+            self.events.normal(CARD_HEALTHY, f"card {card.address} is healthy again")
 
     def _report_errors(self, card: Card) -> None:
         """The count may grow at each inventory, so one event covers the growth of ten minutes."""
@@ -98,16 +97,18 @@ class CardEvents:
         now = self.clock()
         if card.errors > reported.count and now - reported.at >= _ERRORS_EVERY:
             text = f"error records grew from {reported.count} to {card.errors}"
-            self._warn(CARD_ERRORS, f"card {card.address}: {text} (`efsmi -q`, Error Records)")
+            self.events.warning(
+                CARD_ERRORS, f"card {card.address}: {text} (`efsmi -q`, Error Records)"
+            )
             self._errors[card.address] = _ReportedErrors(card.errors, now)
 
     def _report_change(self, was: Card, card: Card) -> None:
         if was.uuid != card.uuid:
             text = f"{was.model} {was.uuid} was replaced by {card.model} {card.uuid}"
-            self._inform(CARD_CHANGED, f"card {card.address}: {text}")
+            self.events.normal(CARD_CHANGED, f"card {card.address}: {text}")
         elif was.ecc is not None and card.ecc is not None and was.ecc.current != card.ecc.current:
             text = f"ECC is {'on' if card.ecc.current else 'off'} now, with {card.memory_mib} MiB"
-            self._inform(CARD_CHANGED, f"card {card.address}: {text}")
+            self.events.normal(CARD_CHANGED, f"card {card.address}: {text}")
 
     def _report_model(self, card: Card) -> None:
         kind = card.model, card.driver_version
@@ -116,15 +117,8 @@ class CardEvents:
         self._models.add(kind)
         note, is_warning = untried(*kind)
         if note:
-            (self._warn if is_warning else self._inform)(CARD_UNTRIED, note)
-
-    def _warn(self, reason: str, note: str) -> None:
-        logger.warning("%s", note)
-        self.event_reporter.warning(reason, note)
-
-    def _inform(self, reason: str, note: str) -> None:
-        logger.info("%s", note)
-        self.event_reporter.normal(reason, note)
+            tell = self.events.warning if is_warning else self.events.normal
+            tell(CARD_UNTRIED, note)
 
 
 def _lost(card: Card) -> Problem | None:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from dra_driver.agent.sources import CardSource
-from dra_driver.kube.api import Api
-from dra_driver.kube.node_metadata import KubeletIdentity, NodeMetadata, NodeMetadataWriter
-from dra_driver.model.card import Card
+from dra_driver.kube.node_metadata import NodeMetadata
+from dra_driver.model.card import Card, Cards
 from dra_driver.model.names import (
-    FIELD_MANAGER_LABELS,
     LABEL_CARD_COUNT,
     LABEL_CARD_MEMORY,
     LABEL_CARD_MODEL,
     LABEL_DRIVER_VERSION,
     VALID_LABEL,
 )
+
+
+def node_labels(cards: Cards | None) -> NodeMetadata | None:
+    return None if cards is None else {"labels": card_labels(cards.values())}
 
 
 def card_labels(cards: Collection[Card]) -> Mapping[str, str]:
@@ -34,23 +35,3 @@ def card_labels(cards: Collection[Card]) -> Mapping[str, str]:
 
 def _is_valid_key(key: str) -> bool:
     return VALID_LABEL.fullmatch(key.partition("/")[2]) is not None
-
-
-def node_labeller(
-    api: Api, node_name: str, *, cards: CardSource, kubelet: KubeletIdentity
-) -> NodeMetadataWriter:
-    """With DRA and without. Its field manager is not that of the annotations, so that each keeps
-    what the other one wrote."""
-
-    def wanted() -> NodeMetadata | None:
-        found = cards()
-        return None if found is None else {"labels": card_labels(found.values())}
-
-    return NodeMetadataWriter(
-        "node-labels",
-        api,
-        node_name,
-        wanted=wanted,
-        field_manager=FIELD_MANAGER_LABELS,
-        kubelet=kubelet,
-    )

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Final
 
 from dra_driver.agent.context import AgentContext
 from dra_driver.agent.lifecycle.mode_handover import plugin_cards
 from dra_driver.agent.lifecycle.serving_mode import ServingMode, kubelet_version
-from dra_driver.agent.metrics import AgentMetrics
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.slices.desired_devices import DesiredDevices
-from dra_driver.agent.slices.device_layout import Devices, with_layouts_in_use
-from dra_driver.config.card_rules import CardConfig
-from dra_driver.device_plugin.allocator import InjectionMethod
+from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.device_plugin.inventory import NodeDevices
 from dra_driver.device_plugin.node_annotations import node_metadata
 from dra_driver.device_plugin.node_pods import NodePods
@@ -25,19 +21,17 @@ from dra_driver.kube.resources import PODS
 from dra_driver.kube.watch import Reflector
 from dra_driver.kubelet_api.device_plugin.record import known_checkpoint
 from dra_driver.kubelet_api.errors import SocketError
-from dra_driver.kubelet_api.sockets import Folders, file_identity
-from dra_driver.model.card import Problem
+from dra_driver.kubelet_api.sockets import file_identity
+from dra_driver.model.card import Cards, Problem
 from dra_driver.model.names import FIELD_MANAGER, TAINT_CHANGING
-from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.spec import Injection
-from dra_driver.telemetry.program import Deadline
+from dra_driver.util.background import Background
 
 # Seconds. A kubelet that starts fails the pods whose devices no plugin lists, so register in time.
 _REGISTER_AFTER: Final = 5.0
 # Seconds by which the agent's watch of pods may lag behind the kubelet's. The kubelet admits no
 # other pod meanwhile. Only a static pod takes so long: its mirror pod is created afterwards.
 _PODS_LAG: Final = 5.0
-_NO_MODE: Final = CardConfig(modes=frozenset())
 
 
 class DevicePluginFrontend:
@@ -45,17 +39,11 @@ class DevicePluginFrontend:
     have devices until they end. It registers with the kubelet when the serving mode and the cards
     are known, or after `_REGISTER_AFTER` seconds. `serve` does nothing when it is called again."""
 
-    def __init__(
-        self,
-        settings: AgentSettings,
-        context: AgentContext,
-        *,
-        metrics: AgentMetrics,
-    ) -> None:
+    def __init__(self, settings: AgentSettings, context: AgentContext) -> None:
         self._settings = settings
         self._context = context
         self._takes_cdi: bool | None = None
-        self._folders = folders = Folders.of(settings.kubelet_root)
+        folders = context.folders
         here = f"spec.nodeName={settings.node_name}"
         pods = NodePods(
             lambda: context.api.list(PODS, field_selector=here).items, lag=self._pods_lag
@@ -65,7 +53,7 @@ class DevicePluginFrontend:
             view=self._view,
             claim_manager=context.preparer.claim_manager,
             hardware=context.cards,
-            injection_method=self.injection_method,
+            takes_cdi_names=self.takes_cdi_names,
             on_change=context.on_change,
             node_name=settings.node_name,
             folders=folders,
@@ -73,24 +61,23 @@ class DevicePluginFrontend:
             release_interval=settings.release_interval,
             register_after=_REGISTER_AFTER,
             pods=pods,
-            measure=metrics.timed_devices,
+            measure=context.metrics.allocating,
             effects=context.effects,
         )
         self._annotator = NodeMetadataWriter(
             "node-annotator",
             context.api,
             settings.node_name,
-            wanted=lambda: node_metadata(
-                self._annotated_view(), known_checkpoint(folders.checkpoint)
-            ),
+            wanted=lambda: node_metadata(self._view(), known_checkpoint(folders.checkpoint)),
             field_manager=FIELD_MANAGER,
             kubelet=lambda: file_identity(folders.kubelet),
         )
-        self._annotates = False
+        self.server: Background = self._plugin
+        self.writers: Sequence[Background] = (self._annotator, self._pods)
 
     def serve(self) -> None:
         """Answer the kubelet; raises SocketError."""
-        plugins = self._folders.plugins
+        plugins = self._context.folders.plugins
         if self._settings.mode == "dra" and not plugins.is_dir():
             # The chart mounts it only if the agent may have to serve the device plugin.
             raise SocketError(
@@ -102,102 +89,59 @@ class DevicePluginFrontend:
 
     def annotate(self) -> None:
         """Annotate the Node with its cards, by which pods are placed, and watch its pods."""
-        if not self._annotates:
-            self._pods.start()
-            self._annotator.start()
-            self._annotates = True
-
-    def withdraw(self, grace: float) -> None:
-        """Take no new call, and let running calls end within `grace` seconds."""
-        self._plugin.withdraw(grace)
-
-    def stop(self, within: float) -> None:
-        """End the threads within so many seconds; the annotations stay."""
-        deadline = Deadline(within)
-        self._annotator.stop(deadline.left())
-        self._pods.stop(deadline.left())
+        for part in reversed(self.writers):
+            part.start()
 
     def wake(self) -> None:
         """A card or its use has changed."""
         self._plugin.notify()
-        if self._plugin.serves and self._knows_all():
+        is_known = self._context.serving.decision is not None and self._cards() is not None
+        if self._plugin.is_started and is_known:
             self._plugin.announce()
         self._annotator.wake()
-
-    def announce(self) -> None:
-        """Register with the kubelet although the serving mode is unknown, so that it learns of the
-        devices in use."""
-        if self._plugin.serves:
-            self._plugin.announce()
-
-    @property
-    def devices(self) -> Devices:
-        """The devices as DRA would publish them; raises JournalError."""
-        return unpublished_devices(self._context)
 
     @property
     def problem(self) -> str | None:
         """Why devices are not served right now; None if they are, or need not be."""
-        served = self._plugin.problem() if self._plugin.serves else None
-        return served or (self._annotator.problem if self._annotates else None)
-
-    def threads(self) -> Mapping[str, bool]:
-        """Whether each thread that was started is alive."""
-        served = {"the thread of the device plugin": self._plugin.is_alive()}
-        reported = {
-            "the node annotator": self._annotator.is_alive(),
-            "the watch of the node's pods": self._pods.is_alive(),
-        }
-        return served | (reported if self._annotates else {})
+        served = self._plugin.problem() if self._plugin.is_started else None
+        return served or (self._annotator.problem if self._annotator.is_started else None)
 
     def _pods_lag(self) -> float:
         return _PODS_LAG if self._pods.problem is None else 0.0
 
     def _view(self) -> NodeDevices:
-        cards = self._context.by_address()
-        failing = self._context.cards.failing
-        if cards is not None and failing is not None:
-            # None is given to a container, but those in use stay healthy.
-            problem = Problem(TAINT_CHANGING, "", failing.text)
-            cards = {address: card.with_problem(problem) for address, card in cards.items()}
         return NodeDevices(
-            cards=cards,
+            cards=self._cards(),
             ledger=self._context.journal.snapshot(),
-            offer=self._offer,
+            offer=self._context.card_configs.of,
             table=self._context.tables.table,
             active=self._context.serving.is_mode(ServingMode.DEVICE_PLUGIN),
             failing=self._context.failures.tripped(),
         )
 
-    def _annotated_view(self) -> NodeDevices:
-        """Without cards while their configuration is unknown: pods are placed by it."""
-        view = self._view()
-        return view if self._context.card_configs.known else replace(view, cards=None)
+    def _cards(self) -> Cards | None:
+        """None while they have not been read, or it is unknown what they are to offer."""
+        cards, failing = self._context.cards.latest, self._context.cards.failing
+        if cards is None or not self._context.card_configs.known:
+            return None
+        if failing is None:
+            return cards
+        # None is given to a container, but those in use stay healthy.
+        problem = Problem(TAINT_CHANGING, "", failing.text)
+        return {address: card.with_problem(problem) for address, card in cards.items()}
 
-    def _knows_all(self) -> bool:
-        context = self._context
-        return (
-            context.serving.decision is not None
-            and context.card_configs.known
-            and context.by_address() is not None
-        )
-
-    def _offer(self, card: PciAddress) -> CardConfig:
-        card_configs = self._context.card_configs
-        return card_configs.of(card) if card_configs.known else _NO_MODE
-
-    def injection_method(self) -> InjectionMethod:
-        """How this node's kubelet is given devices. Raises KubeError and InvalidValue while its
-        version is unknown."""
+    def takes_cdi_names(self) -> bool:
+        """`TakesCdiNames`; raises KubeError and InvalidValue while the kubelet's version is
+        unknown."""
         # The device nodes that the vendor's runtime adds are not in the container's specification,
         # and an update by the static CPU manager would remove them. So the answer names them, too,
         # as the vendor's plugin does with --pass-device-specs (its K8S manual, "cpumanager").
         if Injection(self._settings.injection) is Injection.RUNTIME:
-            return InjectionMethod.NODES
+            return False
         if self._takes_cdi is None:
             version = kubelet_version(self._context.api, self._settings.node_name)
             self._takes_cdi = (version.major, version.minor) >= KUBELET_TAKES_CDI_NAMES
-        return InjectionMethod.CDI_NAMES if self._takes_cdi else InjectionMethod.NODES
+        return self._takes_cdi
 
 
 def unpublished_devices(context: AgentContext) -> Devices:
@@ -207,24 +151,17 @@ def unpublished_devices(context: AgentContext) -> Devices:
     No taint has the effect NoExecute, because nothing would delete the pods. A card in use that
     was not found since the agent's start is lost; other cards that were not found are unknown.
     """
-    ledger = context.journal.snapshot()
+    ledger, cards = context.journal.snapshot(), context.cards.latest
+    if cards is None:
+        return ()
+    claims = ledger.claims.values()
+    devices = (device for claim in claims for device in claim.devices)
+    gone = {device.device_name for device in devices if device.card not in cards}
     desired = DesiredDevices(
         context,
-        published=tuple,
         select=lambda cards: plugin_cards(cards, ledger),
+        in_use=lambda: frozenset(card for claim in claims for card in claim.cards),
         evict=(),
         evicting=False,
     )
-    wanted = desired()
-    if wanted is None:
-        return ()
-    claims = ledger.claims.values()
-    held = {card for claim in claims for card in claim.cards}
-    gone = {
-        device.device_name
-        for claim in claims
-        for device in claim.devices
-        if device.card not in wanted
-    }
-    published = [{"name": name} for name in gone]
-    return with_layouts_in_use(wanted, published, frozenset(held), unread=context.cards.unread)
+    return desired([{"name": name} for name in gone]) or ()

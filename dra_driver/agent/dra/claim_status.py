@@ -18,8 +18,8 @@ from typing import Final
 
 import msgspec
 
-from dra_driver.agent.sources import CardSource, LedgerSource
-from dra_driver.kube.api import Api, apply_status
+from dra_driver.agent.context import AgentContext
+from dra_driver.kube.api import apply_status
 from dra_driver.kube.errors import (
     Invalid,
     KubeError,
@@ -32,11 +32,9 @@ from dra_driver.model.card import Cards
 from dra_driver.model.claims.claim import ClaimRef, Object, allocation
 from dra_driver.model.errors import GcuError
 from dra_driver.model.names import DRIVER, FIELD_MANAGER
-from dra_driver.model.profile import ProfileTableOf
 from dra_driver.node.checkpoint.ledger import ClaimState
 from dra_driver.node.checkpoint.records import PreparedDevices
 from dra_driver.node.claims.device_status import device_statuses
-from dra_driver.node.claims.failures import Waiting
 from dra_driver.util.background import Wait, Woken
 from dra_driver.util.backoff import Backoff
 from dra_driver.util.hooks import Clock
@@ -85,27 +83,18 @@ def _in_thread(work: Callable[[], None]) -> None:
     threading.Thread(target=work, name="claim-status-writes", daemon=True).start()
 
 
-OnStatusRejected = Callable[[ClaimRef, str], None]
-"""Called once for a claim whose status can never be written, with a note that says why."""
-
-
 @dataclass(eq=False)
 class ClaimStatuses(Woken):
-    """Writes the status of the claims that are prepared in `ledger`, and of the `waiting` claims,
+    """Writes the status of the claims that are prepared in the journal, and of the waiting claims,
     whose prepare fails, whenever it is woken. The claims of one namespace are written one after the
     other, up to eight namespaces at a time.
 
-    While `cards` is None nothing is written. The API server keeps the entries of other drivers,
-    and drops this driver's when the claim is deallocated.
+    Nothing is written before the cards were read. The API server keeps the entries of other
+    drivers, and drops this driver's when the claim is deallocated.
     """
 
-    api: Api
+    context: AgentContext
     _: KW_ONLY
-    ledger: LedgerSource
-    cards: CardSource
-    table: ProfileTableOf
-    waiting: Callable[[], Mapping[str, Waiting]] = dict
-    on_rejected: OnStatusRejected = lambda _claim, _note: None
     now: Now = lambda: datetime.now(UTC)
     clock: Clock = time.monotonic
     wait: InitVar[Wait | None] = None
@@ -145,7 +134,7 @@ class ClaimStatuses(Woken):
         a later call retries it. A claim of which the API server rejects every patch is not retried.
         Raises JournalError.
         """
-        cards = self.cards()
+        cards = self.context.cards.latest
         if cards is None:
             return None
         held, now = self._contents(), self.clock()
@@ -203,17 +192,17 @@ class ClaimStatuses(Woken):
     def _contents(self) -> dict[ClaimRef, _Statuses]:
         prepared = {
             held.owner: self._statuses(held.devices)
-            for held in self.ledger().claims.values()
+            for held in self.context.journal.snapshot().claims.values()
             if held.state is ClaimState.PREPARE_COMPLETED and isinstance(held.owner, ClaimRef)
         }
         return prepared | {
             each.owner: self._statuses(each.devices, each.reason)
-            for each in self.waiting().values()
+            for each in self.context.failures.waiting().values()
             if isinstance(each.owner, ClaimRef)
         }
 
     def _statuses(self, devices: PreparedDevices, failure: str = "") -> _Statuses:
-        return partial(device_statuses, devices, table=self.table, failure=failure)
+        return partial(device_statuses, devices, table=self.context.tables.table, failure=failure)
 
     def _is_due(self, key: ClaimRef | str, now: float) -> bool:
         retry = self._retries.get(key)
@@ -240,7 +229,7 @@ class ClaimStatuses(Woken):
                     self._unwritable.add(ref)
                     self._retries.pop(ref, None)
                 logger.warning("claim %s: %s", ref, _REJECTED)
-                self.on_rejected(ref, _REJECTED)
+                self.context.event_reporter.status_rejected(ref, _REJECTED)
                 return
             delay = self._retry(ref)
             logger.info("the status of claim %s is written again in %.0f s: %s", ref, delay, error)
@@ -251,7 +240,7 @@ class ClaimStatuses(Woken):
 
     def _write(self, ref: ClaimRef, content: _Statuses, cards: Cards) -> None:
         try:
-            claim = self.api.get(RESOURCE_CLAIMS, ref.name, namespace=ref.namespace)
+            claim = self.context.api.get(RESOURCE_CLAIMS, ref.name, namespace=ref.namespace)
         except NotFound:
             return
         # A deallocated claim has no devices, and the server would reject the patch.
@@ -264,5 +253,5 @@ class ClaimStatuses(Woken):
             return
         metadata = {"name": ref.name, "namespace": ref.namespace, "uid": ref.uid}
         fields = {"metadata": metadata, "status": {"devices": statuses}}
-        apply_status(self.api, RESOURCE_CLAIMS, fields, FIELD_MANAGER)
+        apply_status(self.context.api, RESOURCE_CLAIMS, fields, FIELD_MANAGER)
         logger.info("wrote the devices into the status of claim %s", ref)

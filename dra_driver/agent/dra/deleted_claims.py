@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Final
 
-from dra_driver.agent.sources import ContainersSource, LedgerSource
+from dra_driver.agent.context import AgentContext
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.kubelet_api.dra.service import ClaimHandler
@@ -23,11 +23,10 @@ from dra_driver.model.claims.claim import ClaimRef, Object, allocation
 from dra_driver.model.claims.claim_device import Prepared
 from dra_driver.model.errors import DeviceHeld, GcuError
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
+from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
 from dra_driver.node.claim_reader import Pause
-from dra_driver.node.ports import ObjectReader
 from dra_driver.util.background import Background, Wait
-from dra_driver.util.hooks import Clock, OnChange
+from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
 
@@ -50,18 +49,15 @@ _LOOK_EVERY: Final = 0.25  # seconds
 
 @dataclass(eq=False)
 class DeletedClaimDetector(Background):
-    """Looks every few seconds in its own thread, and when it is asked. Thread-safe. `on_change` is
-    called when `cards` may have changed.
+    """Looks every few seconds in its own thread, and when it is asked. Thread-safe. Others are told
+    (`AgentContext.on_change`) when `cards` may have changed.
 
     The API server is asked about claims alone that no container of the kubelet's list uses, and
     rarely while they are allocated. So a node whose pods run asks nothing.
     """
 
-    api: ObjectReader
-    containers: ContainersSource
-    ledger: LedgerSource
+    context: AgentContext
     _: KW_ONLY
-    on_change: OnChange
     clock: Clock = time.monotonic
     wait: InitVar[Wait | None] = None
 
@@ -86,7 +82,7 @@ class DeletedClaimDetector(Background):
         """Look once; ask about the UIDs of `at_once` however late they were asked about. Raises
         KubeletError, KubeError and JournalError; then the last result stays."""
         with self._mutex:
-            unused = _unlisted(self.ledger(), self.containers)
+            unused = self._unlisted()
             now, since = self.clock(), self._gone_since
             later = self._ask_at
             self._ask_at = {each.uid: later[each.uid] for each in unused if each.uid in later}
@@ -106,7 +102,7 @@ class DeletedClaimDetector(Background):
             if owner.uid in deleted - before:
                 logger.warning("%s is prepared, and Kubernetes has given it up", owner.title)
         if deleted != before:
-            self.on_change()
+            self.context.on_change()
 
     def deleted_among(self, uids: Collection[str]) -> frozenset[str]:
         """Those of the UIDs whose claims are such ones now; none where that is unknown. Does not
@@ -120,7 +116,7 @@ class DeletedClaimDetector(Background):
 
     def cards(self) -> frozenset[PciAddress]:
         """The cards that such claims hold. Raises JournalError."""
-        claims = self.ledger().claims
+        claims = self._claims()
         held = (claims[uid].cards for uid in self._deleted if uid in claims)
         return frozenset[PciAddress]().union(*held)
 
@@ -128,7 +124,7 @@ class DeletedClaimDetector(Background):
         """The claims that the API server has no more, and that the kubelet lists for no container,
         all for five minutes. As after ``kubeadm reset``: nobody would ever unprepare them. None
         where that is unknown. Raises JournalError."""
-        claims = self.ledger().claims
+        claims = self._claims()
         if not self.deleted_among(claims.keys()):
             return []
         now = self.clock()
@@ -143,7 +139,7 @@ class DeletedClaimDetector(Background):
     def _current(self, ref: ClaimRef) -> Object | None:
         """The claim as the API server has it, None if that has it no more. Raises KubeError."""
         try:
-            claim = self.api.get(RESOURCE_CLAIMS, ref.name, namespace=ref.namespace)
+            claim = self.context.api.get(RESOURCE_CLAIMS, ref.name, namespace=ref.namespace)
         except NotFound:
             return None
         return claim if claim["metadata"]["uid"] == ref.uid else None
@@ -156,21 +152,25 @@ class DeletedClaimDetector(Background):
         self._ask_at[owner.uid] = self.clock() + _ASK_AGAIN
         return True
 
+    def _claims(self) -> Mapping[str, PreparedClaim]:
+        return self.context.journal.snapshot().claims
 
-def _unlisted(ledger: Ledger, containers: ContainersSource) -> list[ClaimRef]:
-    """The claims of the journal that no container of the kubelet's list is sure to use. The kubelet
-    lists names: of two prepared claims of one name it has one, and only the API server can tell
-    which. Without claims it is not asked."""
-    refs = [held.owner for held in ledger.claims.values() if isinstance(held.owner, ClaimRef)]
-    if not refs:
-        return []
-    listed = {(each.namespace, claim) for each in containers() for claim in each.claims}
-    names = Counter((ref.namespace, ref.name) for ref in refs)
-    return [
-        ref
-        for ref in refs
-        if (ref.namespace, ref.name) not in listed or names[ref.namespace, ref.name] > 1
-    ]
+    def _unlisted(self) -> list[ClaimRef]:
+        """The claims of the journal that no container of the kubelet's list is sure to use. The
+        kubelet lists names: of two prepared claims of one name it has one, and only the API server
+        can tell which. Without claims it is not asked."""
+        owners = (held.owner for held in self._claims().values())
+        refs = [owner for owner in owners if isinstance(owner, ClaimRef)]
+        if not refs:
+            return []
+        containers = self.context.kubelet.containers()
+        listed = {(each.namespace, claim) for each in containers for claim in each.claims}
+        names = Counter((ref.namespace, ref.name) for ref in refs)
+        return [
+            ref
+            for ref in refs
+            if (ref.namespace, ref.name) not in listed or names[ref.namespace, ref.name] > 1
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ class PatientHandler:
     returns those of the UIDs whose claims Kubernetes has given up; it does not raise."""
 
     handler: ClaimHandler
-    ledger: LedgerSource
+    ledger: Callable[[], Ledger]
     deleted_among: Callable[[Collection[str]], frozenset[str]]
     _: KW_ONLY
     clock: Clock = time.monotonic

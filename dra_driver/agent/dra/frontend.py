@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from dra_driver.agent.context import AgentContext
@@ -14,13 +15,12 @@ from dra_driver.agent.lifecycle.serving_mode import ServingMode
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.slices.allocator_handover import AllocatorHandover
 from dra_driver.agent.slices.desired_devices import DesiredDevices
-from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.agent.slices.publisher import PublishLock, SlicePublisher
 from dra_driver.kubelet_api.dra.plugin import KubeletPlugin
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.errors import GcuError
 from dra_driver.model.names import pool_name
-from dra_driver.telemetry.program import Deadline
+from dra_driver.util.background import Background
 from dra_driver.util.debouncer import Debouncer
 
 # Seconds: pods start in bursts, and the kubelet's calls go before the writes that follow them.
@@ -41,22 +41,16 @@ class DraFrontend:
             settings.allocator,
             published=lambda: published.devices,
         )
-        self._published = published
-        self.deleted_claims = DeletedClaimDetector(
-            context.api,
-            context.kubelet.containers,
-            ledger,
-            on_change=context.on_change,
-        )
+        self.deleted_claims = DeletedClaimDetector(context)
         desired = DesiredDevices(
             context,
-            published=lambda: published.devices,
             select=lambda cards: dra_cards(
                 cards,
                 ledger(),
                 active=context.serving.is_mode(ServingMode.DRA),
                 retained=handover.cards_to_retain(),
             ),
+            in_use=lambda: claimed_cards(ledger()) | handover.cards_to_retain(),
             evict=settings.evicting,
             allocator=handover.allocator,
             held=self.deleted_claims.cards,
@@ -65,22 +59,12 @@ class DraFrontend:
             context.api,
             settings.node_name,
             devices=desired,
-            held=lambda: claimed_cards(ledger()) | handover.cards_to_retain(),
             form=settings.slice_form,
-            evict=settings.evicting,
-            unread=lambda: context.cards.unread,
             publish_lock=PublishLock(settings.state_directory / "locks" / "publisher.lock"),
             published=published,
             on_publication=context.metrics.publication,
         )
-        self._statuses = ClaimStatuses(
-            context.api,
-            ledger=ledger,
-            cards=context.by_address,
-            table=context.tables.table,
-            waiting=context.failures.waiting,
-            on_rejected=context.event_reporter.status_rejected,
-        )
+        self._statuses = ClaimStatuses(context)
         self._metrics = context.metrics
         self._after_calls = Debouncer(
             context.on_change, delay=_AFTER_CALLS, longest=_LONGEST_AFTER_CALLS
@@ -88,53 +72,32 @@ class DraFrontend:
         self._plugin = KubeletPlugin(
             PatientHandler(context.preparer, ledger, self.deleted_claims.deleted_among),
             DeviceHealths(
-                context.cards,
+                context,
                 pool=pool_name(settings.node_name),
-                published=lambda: published.devices,
-                ledger=ledger,
                 stale=_STALE_AFTER * settings.inventory_interval,
             ),
             Sockets.of(settings.kubelet_root, settings.pod_uid),
-            self,
+            self._observe,
             registration_timeout=settings.registration_timeout,
             effects=context.effects,
         )
-        self._serves = False
-        self._publishes = False
+        self.server: Background = self._plugin
+        self.writers: Sequence[Background] = (self.deleted_claims, self._statuses, self._publisher)
 
     def serve(self) -> None:
         """Answer the kubelet; raises SocketError."""
-        if not self._serves:
+        if not self._plugin.is_started:
             self._plugin.start()
-            self._serves = True
 
     def publish(self) -> None:
         """Publish slices, and write the claims' status."""
-        if not self._publishes:
-            self._publishes = True
-            self._publisher.start()
-            self._statuses.start()
-            self.deleted_claims.start()
+        for part in reversed(self.writers):
+            part.start()
 
-    def withdraw(self, grace: float) -> None:
-        """Take no new call, and let running calls end within `grace` seconds."""
-        self._plugin.stop(grace)
-
-    def stop(self, within: float) -> None:
-        """End the threads within so many seconds; the slices stay."""
-        deadline = Deadline(within)
-        self._after_calls.stop()
-        self.deleted_claims.stop(deadline.left())
-        self._statuses.stop(deadline.left())
-        self._publisher.stop(deadline.left())
-
-    def on_begin(self, operation: str) -> None:
-        """`dra_driver.kubelet_api.dra.service.CallObserver`."""
-        self._metrics.on_begin(operation)
-
-    def on_end(self, operation: str, seconds: float, errors: Sequence[GcuError]) -> None:
-        """`dra_driver.kubelet_api.dra.service.CallObserver`."""
-        self._metrics.on_end(operation, seconds, errors)
+    @contextmanager
+    def _observe(self, operation: str) -> Iterator[list[GcuError]]:
+        with self._metrics.claims(operation) as errors:
+            yield errors
         self._after_calls.trigger()
 
     def wake(self) -> None:
@@ -147,25 +110,10 @@ class DraFrontend:
         self._plugin.notify_health()
 
     @property
-    def devices(self) -> Devices:
-        """The published devices; none until the slices were listed."""
-        return self._published.devices
-
-    @property
     def problem(self) -> str | None:
         """Why claims are not served right now; None if they are, or need not be."""
-        served = self._plugin.problem() if self._serves else None
-        return served or (self._publisher.problem if self._publishes else None)
-
-    def threads(self) -> Mapping[str, bool]:
-        """Whether each thread that was started is alive."""
-        served = {"the thread of the kubelet plugin": self._plugin.is_alive()}
-        published = {
-            "the publisher": self._publisher.is_alive(),
-            "the writer of claim statuses": self._statuses.is_alive(),
-            "the detector of deleted claims": self.deleted_claims.is_alive(),
-        }
-        return (served if self._serves else {}) | (published if self._publishes else {})
+        served = self._plugin.problem() if self._plugin.is_started else None
+        return served or (self._publisher.problem if self._publisher.is_started else None)
 
     def fault(self) -> str | None:
         """Why the agent cannot be reached through its sockets, or None."""

@@ -60,16 +60,5 @@ def claimed_cards(ledger: Ledger) -> frozenset[PciAddress]:
     )
 
 
-def has_claims(ledger: Ledger) -> bool:
-    """Whether there are prepared claims or orphans, also claims with administrative access, which
-    use no card."""
-    return any(not isinstance(claim.owner, ContainerAllocation) for claim in ledger.claims.values())
-
-
-def has_container_allocations(ledger: Ledger) -> bool:
-    """Whether containers have devices from the device plugin."""
-    return any(isinstance(claim.owner, ContainerAllocation) for claim in ledger.claims.values())
-
-
 def _changing(card: Card, text: str) -> Card:
     return card.with_problem(Problem(TAINT_CHANGING, "", text))

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 
-from dra_driver.agent.events import RUNTIME_CHECKED, RUNTIME_UNSUITABLE, EventReporter
-from dra_driver.agent.lifecycle.serving_mode import ServingMode, ServingState
-from dra_driver.device_plugin.allocator import ChooseInjection, InjectionMethod
-from dra_driver.kube.api import Api
+from dra_driver.agent.context import AgentContext
+from dra_driver.agent.events import RUNTIME_CHECKED, RUNTIME_UNSUITABLE
+from dra_driver.agent.lifecycle.serving_mode import ServingMode
+from dra_driver.device_plugin.allocator import TakesCdiNames
 from dra_driver.kube.container_runtime import Cdi, cdi_condition, cdi_of
 from dra_driver.kube.resources import NODES
 from dra_driver.model.errors import GcuError
@@ -22,17 +22,13 @@ logger = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class NodeChecks:
     """What it finds is an event about the Node, and keeps the agent from nothing: another program
-    may know better. `injection_method` is the device plugin's; `has_exclusive_cpus` asks
-    the kubelet, and raises KubeletError."""
+    may know better. `takes_cdi_names` is the device plugin's."""
 
-    api: Api
+    context: AgentContext
     node_name: str
     _: KW_ONLY
-    has_exclusive_cpus: Callable[[], bool]
-    serving: ServingState
     injection: Injection
-    injection_method: ChooseInjection
-    event_reporter: EventReporter
+    takes_cdi_names: TakesCdiNames
 
     def run(self) -> None:
         """Check once, after the serving mode is chosen. Never raises: what cannot be asked is
@@ -44,15 +40,14 @@ class NodeChecks:
                 logger.warning("whether the node's runtime suits GCUs is not known: %s", error)
                 continue
             for note in notes:
-                logger.warning("%s", note)
-                self.event_reporter.warning(RUNTIME_UNSUITABLE, note)
+                self.context.event_reporter.warning(RUNTIME_UNSUITABLE, note)
 
     def _check_cdi(self) -> Iterator[str]:
-        by_claims = self.serving.is_mode(ServingMode.DRA)
+        by_claims = self.context.serving.is_mode(ServingMode.DRA)
         # A claim's variables are in its CDI file, whoever adds the device nodes.
-        if not by_claims and self.injection_method() is not InjectionMethod.CDI_NAMES:
+        if not by_claims and not self.takes_cdi_names():
             return
-        node = self.api.get(NODES, self.node_name)
+        node = self.context.api.get(NODES, self.node_name)
         info = (node.get("status") or {}).get("nodeInfo") or {}
         runtime = str(info.get("containerRuntimeVersion", ""))
         cdi = cdi_of(runtime)
@@ -63,18 +58,18 @@ class NodeChecks:
                 f"no card: upgrade it to containerd 2, or CRI-O 1.23 or newer{other}"
             )
         elif cdi is Cdi.CONDITIONAL:
-            self.event_reporter.normal(
+            self.context.event_reporter.normal(
                 RUNTIME_CHECKED,
                 f"the container runtime {runtime} adds CDI devices to containers only where "
                 f"{cdi_condition(runtime)}. Otherwise containers start without their cards",
             )
 
     def _check_cpus(self) -> Iterator[str]:
-        by_claims = self.serving.is_mode(ServingMode.DRA)
+        by_claims = self.context.serving.is_mode(ServingMode.DRA)
         # The device plugin names the device nodes to the kubelet, so an update keeps them.
         if not by_claims or self.injection is not Injection.RUNTIME:
             return
-        if self.has_exclusive_cpus():
+        if self.context.kubelet.has_exclusive_cpus():
             yield (
                 "the kubelet's CPU manager has the policy static, and injection is runtime: when "
                 "the kubelet moves a running container to other CPUs, the container loses the "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from dataclasses import dataclass
 
@@ -10,8 +9,6 @@ from dra_driver.agent.events import NOT_SERVING, SERVING, EventReporter
 from dra_driver.telemetry.probes import Check
 from dra_driver.util.background import Background
 from dra_driver.util.hooks import Clock
-
-logger = logging.getLogger(__name__)
 
 _CHECK_EVERY = 2.0
 _PATIENCE = 15.0
@@ -39,7 +36,6 @@ class ReadinessReporter(Background):
         problem = self.ready()
         if problem is None:
             if self._reported is not None:
-                logger.info("GCUs are served again")
                 self.event_reporter.normal(SERVING, "GCUs of this node are served again")
             self._since = self._reported = None
             return
@@ -47,7 +43,6 @@ class ReadinessReporter(Background):
         if self._since is None:
             self._since = now
         if now - self._since >= _PATIENCE and problem != self._reported:
-            logger.warning("GCUs are not served: %s", problem)
             self.event_reporter.warning(NOT_SERVING, problem)
             self._reported = problem
 

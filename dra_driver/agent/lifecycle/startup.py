@@ -40,9 +40,9 @@ class Startup(Background):
         self.problem: str | None = _STARTING
         self.done = threading.Event()
 
-    def is_alive(self) -> bool:
-        """Whether it still runs or has finished; otherwise a bug ended it."""
-        return super().is_alive() or self.done.is_set()
+    def ended(self) -> str | None:
+        """None also once all steps are done."""
+        return None if self.done.is_set() else super().ended()
 
     def run(self) -> None:
         for step in self._steps:

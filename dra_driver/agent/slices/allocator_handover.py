@@ -11,8 +11,7 @@ import time
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Final
 
-from dra_driver.agent.slices.device_layout import by_name
-from dra_driver.agent.sources import DevicesSource
+from dra_driver.agent.slices.device_layout import DevicesSource, by_name
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import KubeError, NotFound
 from dra_driver.kube.resources import LEASES

@@ -10,10 +10,16 @@ from msgspec import structs
 
 from dra_driver.agent.context import AgentContext
 from dra_driver.agent.slices.added_taints import with_added_taints
-from dra_driver.agent.slices.device_layout import Devices, as_published, by_name, card_devices
-from dra_driver.agent.sources import DevicesSource
+from dra_driver.agent.slices.device_layout import (
+    Devices,
+    as_published,
+    by_name,
+    card_devices,
+    with_layouts_in_use,
+)
 from dra_driver.config.card_rules import CardConfig
 from dra_driver.model.card import Card, Problem
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ALLOCATOR_CONTROLLER, TAINT_CHANGING, TAINT_UNHEALTHY
@@ -28,10 +34,12 @@ _CHANGING: Final = Problem(TAINT_CHANGING, "", "another configuration waits for 
 
 @dataclass(frozen=True, slots=True)
 class DesiredDevices:
-    """The devices to publish, by card; None while they are unknown.
+    """The devices to publish where the server has those that are `published`; None while they are
+    unknown.
 
     While inventories fail, all devices have the taint ``unhealthy=efsmi``. If the agent has never
-    read the cards, the devices of `published` get that taint. `evict` has the values of the taint
+    read the cards, the published devices get that taint. `in_use` returns the cards that keep their
+    published layout; it raises JournalError. `evict` has the values of the taint
     ``unhealthy`` for which pods must leave a card. `allocator` returns the one for which free cards
     are published, or raises KubeError. `held` returns the cards that deleted claims hold; it raises
     JournalError. If not `evicting`, no pod must leave a device that fails.
@@ -43,35 +51,41 @@ class DesiredDevices:
 
     context: AgentContext
     _: KW_ONLY
-    published: DevicesSource
     select: SelectCards
+    in_use: Callable[[], frozenset[PciAddress]]
     evict: Collection[str]
     allocator: Callable[[], str] = lambda: ALLOCATOR_CONTROLLER
     held: Callable[[], Collection[PciAddress]] = frozenset
     evicting: bool = True
 
-    def __call__(self) -> Mapping[PciAddress, Devices] | None:
+    def __call__(self, published: Devices) -> list[Object] | None:
         """Raises JournalError, and KubeError."""
-        wanted = self._of_cards()
+        wanted = self._of_cards(published)
         if wanted is None:
             return None
         ledger, failures = self.context.journal.snapshot(), self.context.failures
-        return with_added_taints(wanted, ledger, failures, self.held(), evicting=self.evicting)
+        return with_layouts_in_use(
+            with_added_taints(wanted, ledger, failures, self.held(), evicting=self.evicting),
+            published,
+            self.in_use(),
+            evict=self.evict,
+            unread=self.context.cards.unread,
+        )
 
-    def _of_cards(self) -> Mapping[PciAddress, Devices] | None:
+    def _of_cards(self, published: Devices) -> Mapping[PciAddress, Devices] | None:
         context = self.context
         cards, failing = context.cards.latest, context.cards.failing
         if cards is None and failing is not None:
-            return as_published(self.published(), self._with_effect(failing)) or None
+            return as_published(published, self._with_effect(failing)) or None
         if cards is None or not context.card_configs.known:
             return None
         allocator, ledger = self.allocator(), context.journal.snapshot()
-        published = {card for card, _, _ in by_name(self.published())}
+        shown_cards = {card for card, _, _ in by_name(published)}
         found: dict[PciAddress, Devices] = {}
-        for card in self.select(cards):
+        for card in self.select(cards.values()):
             address, shown = card.address, self._with_problems(card, failing)
             config = rule = context.card_configs.of(address)
-            if address not in published:
+            if address not in shown_cards:
                 config = _config_in_use(ledger, address, rule)
             if config != rule:
                 shown = shown.with_problem(_CHANGING)

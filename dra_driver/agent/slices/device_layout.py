@@ -6,7 +6,7 @@ while any claim uses the card.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dra_driver.config.card_rules import CardConfig
@@ -38,6 +38,9 @@ from dra_driver.model.profile import ProfileTable
 from dra_driver.node.checkpoint.ledger import Ledger
 
 Devices = Sequence[Object]
+
+DevicesSource = Callable[[], Devices]
+"""All devices that the node offers; raises JournalError."""
 
 
 def card_devices(

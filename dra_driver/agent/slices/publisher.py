@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from pathlib import Path
 
-from dra_driver.agent.slices.device_layout import Devices, with_layouts_in_use
+from dra_driver.agent.slices.device_layout import Devices
 from dra_driver.agent.slices.slice_cache import SliceCache
 from dra_driver.agent.slices.slice_diff import SliceDiff, diff_slices
 from dra_driver.agent.slices.slice_writer import SliceWriter
 from dra_driver.agent.slices.slices import SliceForm, devices_of, own_slices
-from dra_driver.agent.sources import DesiredSource
 from dra_driver.kube.api import Api
 from dra_driver.kube.errors import Conflict
 from dra_driver.kube.preflight import check_server, check_visible
@@ -21,7 +20,6 @@ from dra_driver.kube.resources import NODES, RESOURCE_SLICES
 from dra_driver.kube.watch import Reflector
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import GcuError
-from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.logfile import is_at
 from dra_driver.node.locks import take_lock
 from dra_driver.telemetry.logs import new_call
@@ -38,12 +36,9 @@ _COMPARE_EVERY = 10.0
 _TRY_LOCK_EVERY = 1.0  # seconds, while another agent publishes
 
 
-CardsInUse = Callable[[], frozenset[PciAddress]]
-"""The cards that claims use on this node; raises JournalError."""
-
-
-UnreadCards = Callable[[], Collection[PciAddress]]
-"""`dra_driver.agent.cards.card_cache.CardCache.unread`."""
+DesiredSource = Callable[[Devices], Devices | None]
+"""The devices to publish where the server has those; None while they are unknown. Raises
+JournalError, and KubeError."""
 
 
 OnPublication = Callable[[str], None]
@@ -86,8 +81,8 @@ class PublishLock:
 class SlicePublisher(Woken):
     """Publishes `devices`, again whenever they or the slices on the server have changed.
 
-    While `devices` is None nothing is published: an empty pool would mean that the node has no
-    cards. `evict` has the values of taints for which pods must leave.
+    While `devices` returns None nothing is published: an empty pool would mean that the node has no
+    cards.
 
     The present slices are known from one watch, so a comparison costs no request. After a failure,
     and after writing the same devices twice, it backs off, so that the server sees few writes if
@@ -101,10 +96,7 @@ class SlicePublisher(Woken):
     node_name: str
     _: KW_ONLY
     devices: DesiredSource
-    held: CardsInUse
     form: SliceForm = SliceForm.VISIBLE
-    evict: Collection[str] = ()
-    unread: UnreadCards = frozenset
     publish_lock: PublishLock | None = None
     published: SliceCache = field(default_factory=SliceCache)
     on_publication: OnPublication = lambda _outcome: None
@@ -146,11 +138,11 @@ class SlicePublisher(Woken):
         deadline = Deadline(timeout)
         super().stop(deadline.left())
         self._watch.stop(deadline.left())
-        if self.publish_lock is not None and not super().is_alive():
+        if self.publish_lock is not None and not self.is_alive():
             self.publish_lock.release()
 
-    def is_alive(self) -> bool:
-        return super().is_alive() and self._watch.is_alive()
+    def ended(self) -> str | None:
+        return super().ended() or self._watch.ended()
 
     def run(self) -> None:
         while True:
@@ -171,23 +163,17 @@ class SlicePublisher(Woken):
         """Compare once, and write the difference; None while hardware or slices are unknown.
 
         Raises KubeError, PublicationError if the server dropped a part, Refused for a server that
-        is too old, and JournalError if the cards in use are unknown.
+        is too old, and what `devices` raises.
         """
         self._check_server()
         if self.published.slices is not None and self.published.unwatched is None:
             other = SliceForm.VISIBLE if self.form is SliceForm.HIDDEN else SliceForm.HIDDEN
             selector = own_slices(self.node_name, other)
             self.published.unwatched = self.api.list(RESOURCE_SLICES, field_selector=selector).items
-        devices, current = self.devices(), self.published.slices
-        if devices is None or current is None:
+        current = self.published.slices
+        wanted = None if current is None else self.devices(devices_of(current))
+        if current is None or wanted is None:
             return None
-        wanted = with_layouts_in_use(
-            devices,
-            devices_of(current),
-            self.held(),
-            evict=self.evict,
-            unread=self.unread(),
-        )
         if self._node is None or diff_slices(self._node, wanted, current, self.form):
             # Read again before each write: slices are deleted with their Node, and a new Node
             # of that name has another UID.

@@ -139,7 +139,7 @@ class ResourceServer:
 
 
 class ResourceServers(Background):
-    """Serves the resources of `handlers` from `serve` until `withdraw`. Constructing it has no
+    """Serves the resources of `handlers` from `serve` until `stop`. Constructing it has no
     effect."""
 
     def __init__(
@@ -167,31 +167,24 @@ class ResourceServers(Background):
         self._siblings = Siblings({each.socket: RESOURCES for each in self._servers}, effects)
         self._register_after = register_after
         self._announced = threading.Event()
-        self.serves = False
-        """Whether it was started."""
 
     def serve(self) -> None:
         """Serve; raises SocketError if a socket cannot be made, and may be tried again. Does
         nothing when it serves."""
-        if not self.serves:
+        if not self.is_started:
             for server in self._servers:
                 server.serve()
             self.start()
-            self.serves = True
 
     def announce(self) -> None:
         """Register now: all devices can be listed. The kubelet takes the first list as complete."""
         self._announced.set()
 
-    def withdraw(self, grace: float) -> None:
-        """Let running calls end within `grace` seconds for each resource."""
-        self.stop(grace)
+    def stop(self, timeout: float) -> None:
+        """Let running calls end within `timeout` seconds for each resource."""
+        super().stop(timeout)
         for server in self._servers:
-            server.stop(grace)
-
-    def is_alive(self) -> bool:
-        """Whether the thread is alive, or was not started."""
-        return not self.serves or super().is_alive()
+            server.stop(timeout)
 
     def notify(self) -> bool:
         """The devices have changed: send them. Returns whether a kubelet gets them."""

@@ -9,7 +9,7 @@ import grpc
 from dra_driver.kubelet_api.broadcaster import STREAMS, Broadcaster
 from dra_driver.kubelet_api.dra import health_service, registration, service
 from dra_driver.kubelet_api.dra.health_service import HealthSource
-from dra_driver.kubelet_api.dra.service import CallObserver, ClaimHandler
+from dra_driver.kubelet_api.dra.service import ClaimHandler, ObserveCalls
 from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.generated import dra_v1_pb2, pluginregistration_v1_pb2
 from dra_driver.kubelet_api.rpc import connected, reason
@@ -66,7 +66,7 @@ class SelfCheck(Background):
 
 
 class KubeletPlugin(Background):
-    """Serves `handler` and `health` to the kubelet; `observer` is called for each call for claims.
+    """Serves `handler` and `health` to the kubelet; `observe` surrounds each call for claims.
 
     `threads` calls are handled at a time, even while all streams are open. If the kubelet does not
     register the plugin within `registration_timeout` seconds, that is a `problem`. Other agents are
@@ -78,7 +78,7 @@ class KubeletPlugin(Background):
         handler: ClaimHandler,
         health: HealthSource,
         sockets: Sockets,
-        observer: CallObserver,
+        observe: ObserveCalls,
         *,
         threads: int = 64,
         registration_timeout: float = 30.0,
@@ -98,7 +98,7 @@ class KubeletPlugin(Background):
         self._service = UnixServer(
             sockets.service,
             {
-                service.SERVICE: service.DraServicer(handler, observer, effects),
+                service.SERVICE: service.DraServicer(handler, observe, effects),
                 **dict.fromkeys(health_service.SERVICES, health_servicer),
             },
             threads=threads + STREAMS,
@@ -147,9 +147,8 @@ class KubeletPlugin(Background):
         self._broadcaster.stop()
         self._service.stop(deadline.left())
 
-    def is_alive(self) -> bool:
-        """Whether the threads are alive, from `start` on."""
-        return super().is_alive() and self._self_check.is_alive()
+    def ended(self) -> str | None:
+        return super().ended() or self._self_check.ended()
 
     def notify_health(self) -> None:
         """A device's health has changed: send the list to the kubelet now."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import KW_ONLY, InitVar, dataclass
 from functools import partial
 from typing import Final, Protocol, TypeVar
@@ -43,15 +42,9 @@ class ClaimHandler(Protocol):
         """Undo prepare; a claim that is not prepared is a success."""
 
 
-class CallObserver(Protocol):
-    """Called for each call for claims; `operation` is prepare or unprepare. Neither method raises
-    or waits."""
-
-    def on_begin(self, operation: str) -> None:
-        """A call has begun."""
-
-    def on_end(self, operation: str, seconds: float, errors: Sequence[GcuError]) -> None:
-        """The call is about to be answered; `errors` has one error for each claim that failed."""
+ObserveCalls = Callable[[str], AbstractContextManager[list[GcuError]]]
+"""What surrounds each call for claims; the operation is prepare or unprepare. At the end the list
+has one error for each claim that failed. Neither raises nor waits."""
 
 
 @dataclass(eq=False)
@@ -67,7 +60,7 @@ class DraServicer:
     """
 
     handler: ClaimHandler
-    observer: CallObserver
+    observe: ObserveCalls
     effects: Effects
     _: KW_ONLY
     at_a_time: InitVar[int] = 8
@@ -113,31 +106,28 @@ class DraServicer:
         refs = [ClaimRef(claim.namespace, claim.name, claim.uid) for claim in claims]
         if not refs:  # `SelfCheck`
             return {}
-        begun = time.perf_counter()
         with new_call(operation):
             # Not at level info: the result is logged, and a call that hangs is logged by the
             # time limits of the hardware.
             logger.debug("begun: %s", refs)
-            self.observer.on_begin(operation)
-            try:
-                with self._admitted(refs, context):
-                    found = call(refs)
-            except GcuError as error:
-                found = {ref.uid: error for ref in refs}
-            except Exception as error:
-                logger.exception("the call failed")
-                found = {ref.uid: internal_error(error) for ref in refs}
-            results: dict[str, R | GcuError] = {}
-            errors = []
-            for ref in refs:
-                result = found.get(ref.uid, GcuError(f"claim {ref} got no result"))
-                results[ref.uid] = result
-                if isinstance(result, GcuError):
-                    errors.append(result)
-                    logger.error("claim %s (%s): %s", ref, ref.uid, result)
-                else:
-                    logger.info("claim %s (%s): done", ref, ref.uid)
-            self.observer.on_end(operation, time.perf_counter() - begun, errors)
+            with self.observe(operation) as errors:
+                try:
+                    with self._admitted(refs, context):
+                        found = call(refs)
+                except GcuError as error:
+                    found = {ref.uid: error for ref in refs}
+                except Exception as error:
+                    logger.exception("the call failed")
+                    found = {ref.uid: internal_error(error) for ref in refs}
+                results: dict[str, R | GcuError] = {}
+                for ref in refs:
+                    result = found.get(ref.uid, GcuError(f"claim {ref} got no result"))
+                    results[ref.uid] = result
+                    if isinstance(result, GcuError):
+                        errors.append(result)
+                        logger.error("claim %s (%s): %s", ref, ref.uid, result)
+                    else:
+                        logger.info("claim %s (%s): done", ref, ref.uid)
             self.effects.before(reply)
             context.add_callback(partial(self.effects.after, reply))
         return results

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 
 from dra_driver.agent.agent import Agent
-from dra_driver.agent.metrics import AgentMetrics, NodeCollector
-from dra_driver.agent.sources import DevicesSource, LedgerSource
-from dra_driver.kubelet_api.device_plugin.service import ContainerEdits, ListedDevice
+from dra_driver.agent.card_metrics import NodeCollector
+from dra_driver.agent.context import AgentContext
+from dra_driver.agent.metrics import AgentMetrics
+from dra_driver.agent.slices.device_layout import DevicesSource
 from dra_driver.kubelet_api.dra.service import DraServicer
 from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.effects import Effects
@@ -34,7 +36,7 @@ def registry() -> CollectorRegistry:
 
 def test_calls_of_the_kubelet(registry: CollectorRegistry) -> None:
     answers = Handler({"uid-a": (), "uid-bad": Refused("no")}, {"uid-bad": GcuError("no")})
-    claims = DraServicer(answers, AgentMetrics(registry), Effects())
+    claims = DraServicer(answers, AgentMetrics(registry).claims, Effects())
     prepare(claims, [ref("a"), ref("bad")])
     prepare(claims, [ref("a")])
     unprepare(claims, [ref("bad")])
@@ -51,26 +53,11 @@ def test_calls_of_the_kubelet(registry: CollectorRegistry) -> None:
 
 
 def test_allocate(registry: CollectorRegistry) -> None:
-    class Devices:
-        def devices(self) -> Sequence[ListedDevice]:
-            return [ListedDevice("one")]
-
-        def prefer(
-            self, available: Sequence[str], included: Sequence[str], size: int
-        ) -> Sequence[str]:
-            return [*available, *included][:size]
-
-        def allocate(self, ids: Sequence[str]) -> ContainerEdits:
-            if not ids:
-                raise Refused("no")
-            return ContainerEdits(cdi_names=tuple(ids))
-
-    handler = AgentMetrics(registry).timed_devices("example.com/gcu", Devices())
-    assert handler.devices() == [ListedDevice("one")]
-    assert handler.prefer(["a", "b"], ["c"], 3) == ["a", "b", "c"]
-    assert handler.allocate(["a"]) == ContainerEdits(cdi_names=("a",))
-    with pytest.raises(Refused):
-        handler.allocate([])
+    metrics = AgentMetrics(registry)
+    with metrics.allocating("example.com/gcu"):
+        pass
+    with pytest.raises(Refused), metrics.allocating("example.com/gcu"):
+        raise Refused("no")
 
     def value(name: str, **labels: str) -> float | None:
         return registry.get_sample_value(f"gcu_agent_{name}", labels)
@@ -82,7 +69,7 @@ def test_allocate(registry: CollectorRegistry) -> None:
 
 def test_what_ends_with_an_error_is_not_in_flight(registry: CollectorRegistry) -> None:
     broken = Handler(JournalError("the disk is gone"))
-    claims = DraServicer(broken, AgentMetrics(registry), Effects())
+    claims = DraServicer(broken, AgentMetrics(registry).claims, Effects())
     assert prepare(claims, [ref("a")]) == {"uid-a": "the disk is gone"}
     labels = {"operation": "prepare"}
     assert registry.get_sample_value("gcu_agent_requests_inflight", labels) == 0
@@ -99,9 +86,13 @@ ILL = {"key": "gcu.enflame.com/unhealthy", "value": "rma", "effect": "NoExecute"
 CHANGING = {"key": "gcu.enflame.com/changing", "effect": "NoSchedule"}
 
 
-def collector(devices: DevicesSource, ledger: LedgerSource) -> NodeCollector:
+def collector(devices: DevicesSource, ledger: Callable[[], Ledger]) -> NodeCollector:
     used = [ContainerResources("team", "p", "main", claims=frozenset({"a"}))]
-    return NodeCollector(cards=lambda: (), devices=devices, ledger=ledger, containers=lambda: used)
+    journal = SimpleNamespace(snapshot=ledger)
+    context = cast(
+        "AgentContext", SimpleNamespace(cards=SimpleNamespace(latest={}), journal=journal)
+    )
+    return NodeCollector(context=context, devices=devices, containers=lambda: used)
 
 
 def test_what_is_published_and_held(registry: CollectorRegistry) -> None:

@@ -59,14 +59,14 @@ def test_an_agent_without_one_of_its_threads_is_not_alive(place: Place) -> None:
     agent = place.start()
     frontend = agent._device_plugin
     parts: dict[str, Callable[[float], None]] = {
-        "the thread of the device plugin": frontend.withdraw,
-        "the node annotator": frontend._annotator.stop,
-        "the watch of the node's pods": frontend._pods.stop,
+        "plugin-watch": frontend.server.stop,
+        "node-annotator": frontend._annotator.stop,
+        "reflector-pods": frontend._pods.stop,
     }
     assert agent.live() is None
     for name, end in reversed(parts.items()):
         end(60)
-        assert agent.live() == f"{name} ended unexpectedly; see the log"
+        assert agent.live() == f"the thread {name} ended unexpectedly; see the log"
 
 
 def test_the_metrics_tell_which_devices_are_unhealthy(place: Place) -> None:
@@ -125,7 +125,7 @@ def test_the_mode_is_reported_once_and_another_one_ends_the_agent(
         assert not ended.wait(0.5)
         assert [note.startswith(old) for note in events()] == [True]
         lines = [record.message for record in caplog.records if "are served by" in record.message]
-        assert [line.startswith(old) for line in lines] == [True]
+        assert [line.startswith(f"GcuServingModeChosen: {old}") for line in lines] == [True]
 
         place.api.server, place.api.kubelet = ServerVersion(1, 36, "v1.36.3"), "v1.36.3"
         place.api.serves_dra = True

@@ -42,18 +42,18 @@ def test_an_agent_without_one_of_its_threads_is_not_alive(node: Node) -> None:
         dra._plugin._thread.join(timeout)
 
     parts: dict[str, Callable[[float], None]] = {
-        "the readiness reporter": agent._readiness.stop,
-        "the writer of events": agent._context.recorder.stop,
-        "the card cache": agent._cards.stop,
-        "the reconcile loop": agent._reconcile_loop.stop,
-        "the thread of the kubelet plugin": end_the_plugin,
-        "the publisher": dra._publisher.stop,
-        "the writer of claim statuses": dra._statuses.stop,
+        "readiness": agent._readiness.stop,
+        "socket-watch": end_the_plugin,
+        "reconcile": agent._reconcile_loop.stop,
+        "cards": agent._cards.stop,
+        "claim-status": dra._statuses.stop,
+        "publisher": dra._publisher.stop,
+        "events": agent._context.recorder.stop,
     }
     assert agent.live() is None
     for name, end in reversed(parts.items()):
         end(60)
-        assert agent.live() == f"{name} ended unexpectedly; see the log"
+        assert agent.live() == f"the thread {name} ended unexpectedly; see the log"
 
 
 def test_an_agent_that_sees_the_files_of_an_old_driver_is_started_anew(

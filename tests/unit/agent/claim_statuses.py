@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any, cast
 
+from dra_driver.agent.context import AgentContext
 from dra_driver.agent.dra.claim_status import ClaimStatuses
-from dra_driver.kube.api import Api, PatchType
+from dra_driver.kube.api import PatchType
 from dra_driver.kube.errors import KubeError, NotFound
 from dra_driver.kube.resources import RESOURCE_CLAIMS, Resource
-from dra_driver.model.card import Card, Problem
+from dra_driver.model.card import Problem
 from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.errors import JournalError
-from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice, record
 from dra_driver.node.claims.failures import Waiting
@@ -64,6 +65,26 @@ class Claims:
         return self.stored[name]
 
 
+def played_context(
+    api: object,
+    ledger: Callable[[], Ledger],
+    cards: SimpleNamespace,
+    waiting: Mapping[str, Waiting],
+    refused: list[ClaimRef],
+) -> AgentContext:
+    """What the writer reads. `refused` takes the claims whose status can never be written."""
+    events = SimpleNamespace(status_rejected=lambda claim, _note: refused.append(claim))
+    played = SimpleNamespace(
+        api=api,
+        journal=SimpleNamespace(snapshot=ledger),
+        cards=cards,
+        tables=SimpleNamespace(table=lambda _: None),
+        failures=SimpleNamespace(waiting=lambda: waiting),
+        event_reporter=events,
+    )
+    return cast("AgentContext", played)
+
+
 class Rig:
     """A writer whose thread is the test's own: `run` ends after `waits`. Each look at the clock
     comes a second after the one before it."""
@@ -71,9 +92,8 @@ class Rig:
     def __init__(self) -> None:
         self.api = Claims()
         self.ledger = Ledger()
-        self.cards: dict[PciAddress, Card] | None = {
-            address: card(address, minor) for minor, address in enumerate(CARDS)
-        }
+        cards = {address: card(address, minor) for minor, address in enumerate(CARDS)}
+        self.cards = SimpleNamespace(latest=cards)
         self.waiting: dict[str, Waiting] = {}
         self.refused: list[ClaimRef] = []
         self.journal_fails = False
@@ -82,8 +102,6 @@ class Rig:
         self.monotonic = 0.0
         self._seconds = 0
         self.statuses = self.another(
-            waiting=lambda: self.waiting,
-            on_rejected=lambda claim, _note: self.refused.append(claim),
             now=self._now,
             clock=lambda: self.monotonic,
             wait=self._wait,
@@ -92,13 +110,8 @@ class Rig:
 
     def another(self, **keys: Any) -> ClaimStatuses:
         """A writer of its own for the same claims and cards."""
-        return ClaimStatuses(
-            cast("Api", self.api),
-            ledger=self._ledger,
-            cards=lambda: self.cards,
-            table=lambda _: None,
-            **keys,
-        )
+        context = played_context(self.api, self._ledger, self.cards, self.waiting, self.refused)
+        return ClaimStatuses(context, **keys)
 
     def prepared(
         self,

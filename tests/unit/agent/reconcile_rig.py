@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
-from dra_driver.agent.cards.card_cache import CardCache
 from dra_driver.agent.cards.card_config import CardConfigSource
+from dra_driver.agent.context import AgentContext
 from dra_driver.agent.dra.deleted_claims import DeletedClaimDetector
 from dra_driver.agent.events import EventReporter
 from dra_driver.agent.reconcile_loop import ReconcileLoop
 from dra_driver.config.card_rules import CardRules
 from dra_driver.kube.api import Api
 from dra_driver.kubelet_api.errors import KubeletError
-from dra_driver.kubelet_api.pod_resources import ContainerResources, PodResources
-from dra_driver.model.card import Card, Problem
+from dra_driver.kubelet_api.pod_resources import ContainerResources
+from dra_driver.model.card import Cards, Problem
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.recovery.reconciler import NodeReconciler
 from dra_driver.util.backoff import Backoff
@@ -33,13 +34,13 @@ class LookedAt:
     """Plays `CardCache`: what a look at the machine found last. A lost card stays as it was."""
 
     def __init__(self, world: DrsWorld) -> None:
-        self.latest: tuple[Card, ...] | None = ()
+        self.latest: Cards | None = {}
         self.foreign: Mapping[PciAddress, Problem] = {}
         self._world = world
 
     def look(self) -> None:
         found = {card.address: card for card in self._world.cards.all()}
-        self.latest = tuple(({card.address: card for card in self.latest or ()} | found).values())
+        self.latest = {**(self.latest or {}), **found}
 
 
 class Kubelet:
@@ -81,18 +82,22 @@ class Rig:
         self.card_configs = CardConfigSource(
             cast("Api", self.api), NODE, parsed, on_change=self._changed
         )
-        self.reconcile_loop = ReconcileLoop(
-            cards=cast("CardCache", self.cards),
+        context = SimpleNamespace(
+            api=world.api,
+            cards=self.cards,
             card_configs=self.card_configs,
-            kubelet=cast("PodResources", self.kubelet),
+            kubelet=self.kubelet,
+            preparer=self.agent.preparer,
+            event_reporter=EventReporter(self.recorder, NODE),
+            on_change=self._changed,
+            journal=self.agent.journal,
+        )
+        self.reconcile_loop = ReconcileLoop(
+            context=cast("AgentContext", context),
             deleted_claims=DeletedClaimDetector(
-                world.api,
-                self.kubelet.containers,
-                self.agent.journal.snapshot,
-                on_change=self._changed,
+                cast("AgentContext", context),
                 clock=lambda: self.seconds,
             ),
-            unprepare=self.agent.preparer.claim_manager.unprepare,
             reconciler=NodeReconciler(
                 claim_manager=self.agent.preparer.claim_manager,
                 journal=self.agent.journal,
@@ -100,10 +105,7 @@ class Rig:
                 drs=world.drs,
             ),
             profile_prober=world.profile_prober(self.agent),
-            event_reporter=EventReporter(self.recorder, NODE),
-            on_change=self._changed,
             on_run=lambda: None,
-            journal=self.agent.journal,
             interval=60.0,
             backoff=Backoff(first=1.0, longest=60.0, draw=lambda: 0.0),
             wait=self._wait,

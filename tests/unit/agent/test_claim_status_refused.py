@@ -80,12 +80,11 @@ def test_news_that_are_no_news_any_more_are_not_waited_for(rig: Rig) -> None:
     """A card that fell ill while its claim's status was refused, and is well again."""
     rig.prepared("a", 0)
     rig.statuses.write()
-    assert rig.cards is not None
-    well = rig.cards[CARDS[0]]
-    rig.cards[CARDS[0]] = replace(well, problems=(ILL,))
+    well = rig.cards.latest[CARDS[0]]
+    rig.cards.latest[CARDS[0]] = replace(well, problems=(ILL,))
     rig.api.refusals["a"] = Invalid("no", status=422)
     assert rig.statuses.write() is not None
-    rig.cards[CARDS[0]] = well
+    rig.cards.latest[CARDS[0]] = well
     rig.monotonic = 100.0
     assert rig.statuses.write() is None
     assert rig.api.patches == ["a", "a"]
@@ -141,8 +140,7 @@ def test_a_success_ends_the_back_off(rig: Rig) -> None:
         rig.monotonic += rig.statuses.write() or 0.0
     del rig.api.refusals["a"]
     assert rig.statuses.write() is None
-    assert rig.cards is not None
-    rig.cards[CARDS[0]] = card(CARDS[0], 7)
+    rig.cards.latest[CARDS[0]] = card(CARDS[0], 7)
     rig.api.refusals["a"] = AWAY
     soonest = rig.statuses.write()
     assert soonest is not None

@@ -23,13 +23,17 @@ NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "uid": "n
 
 
 @pytest.mark.parametrize("kind", list(EventType))
-def test_events_are_about_the_node(kind: EventType) -> None:
+def test_events_are_about_the_node_and_in_the_log(
+    kind: EventType, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     recorder = ListRecorder()
     made = EventReporter(recorder, "n1")
     tell = made.warning if kind is EventType.WARNING else made.normal
     tell(event_reporter.CARD_LOST, "card 0000:0d:00.0: gone")
     assert recorder.lines == ["GcuCardLost card 0000:0d:00.0: gone"]
     assert recorder.recorded == [(NODE, kind, "Serve")]
+    assert caplog.messages == ["GcuCardLost: card 0000:0d:00.0: gone"]
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ class Node:
             view=lambda: self.world.view(self.agent),
             claim_manager=self.agent.preparer.claim_manager,
             hardware=self.world.cards,
-            injection_method=lambda: self.world.injection_method,
+            takes_cdi_names=lambda: self.world.takes_cdi_names,
             on_change=self.tell,
             node_name=NODE,
             folders=self.kubelet.folders,
@@ -87,7 +87,7 @@ class Node:
         )
 
     def stop(self) -> None:
-        self.plugin.withdraw(0)
+        self.plugin.stop(0)
 
     def counts(self) -> tuple[int, int, int]:
         """Whole cards, slices and units of DRS size that the kubelet has."""

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from dra_driver.config.card_rules import CardConfig
-from dra_driver.device_plugin.allocator import Allocator, InjectionMethod
+from dra_driver.device_plugin.allocator import Allocator
 from dra_driver.device_plugin.garbage_collector import GarbageCollector
 from dra_driver.device_plugin.inventory import NodeDevices, granted_total
 from dra_driver.model.errors import GcuError
@@ -30,7 +30,8 @@ class PluginWorld(DrsWorld):
 
     offers: dict[PciAddress, CardConfig] = field(default_factory=dict)
     active: bool = True
-    injection_method: InjectionMethod = InjectionMethod.CDI_NAMES
+    are_cards_known: bool = True
+    takes_cdi_names: bool = True
     recorded: Collection[frozenset[str]] | None = ()
 
     def slice_count(self, journal: Journal) -> SliceCount:
@@ -43,7 +44,9 @@ class PluginWorld(DrsWorld):
 
     def view(self, agent: Agent) -> NodeDevices:
         return NodeDevices(
-            cards={card.address: card for card in self.cards.all()},
+            cards={card.address: card for card in self.cards.all()}
+            if self.are_cards_known
+            else None,
             ledger=agent.journal.snapshot(),
             offer=self.offer,
             table=self.tables.table,
@@ -57,7 +60,7 @@ class PluginWorld(DrsWorld):
             hardware=self.cards,
             recorded=self.record,
             pool=POOL,
-            injection_method=lambda: self.injection_method,
+            takes_cdi_names=lambda: self.takes_cdi_names,
         )
 
     def garbage_collector(self, agent: Agent) -> GarbageCollector:

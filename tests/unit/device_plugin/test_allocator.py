@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dra_driver.config.card_rules import CardConfig
-from dra_driver.device_plugin.allocator import Allocator, InjectionMethod
+from dra_driver.device_plugin.allocator import Allocator
 from dra_driver.model.card import Problem
 from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.errors import GcuError
@@ -74,21 +74,21 @@ def test_several_whole_cards(node: Node) -> None:
 
 
 @pytest.mark.parametrize(
-    ("injection_method", "names", "variables", "paths"),
+    ("takes_cdi_names", "names", "variables", "paths"),
     [
-        (InjectionMethod.CDI_NAMES, 2, {}, []),
-        (InjectionMethod.NODES, 0, {"ENFLAME_VISIBLE_DEVICES": "0,1"}, ["/dev/gcu0", "/dev/gcu1"]),
+        (True, 2, {}, []),
+        (False, 0, {"ENFLAME_VISIBLE_DEVICES": "0,1"}, ["/dev/gcu0", "/dev/gcu1"]),
     ],
     ids=["CDI names", "nodes"],
 )
 def test_what_a_container_is_told(
     node: Node,
-    injection_method: InjectionMethod,
+    takes_cdi_names: bool,
     names: int,
     variables: dict[str, str],
     paths: list[str],
 ) -> None:
-    node.world.injection_method = injection_method
+    node.world.takes_cdi_names = takes_cdi_names
     edits = node.allocator.allocate(WHOLE, [*ids(0, WHOLE, 0), *ids(1, WHOLE, 0)])
     assert len(edits.cdi_names) == names
     assert edits.variables == variables
@@ -96,7 +96,7 @@ def test_what_a_container_is_told(
 
 
 def test_an_instance_is_named_to_the_container(node: Node) -> None:
-    node.world.injection_method = InjectionMethod.NODES
+    node.world.takes_cdi_names = False
     edits = node.allocator.allocate(DRS, ids(0, DRS, 0))
     [made] = node.world.tool.instances(ONE)
     assert edits.variables["TOPS_VISIBLE_DEVICES"] == f"DRS-{made.uuid}"
@@ -200,6 +200,11 @@ def test_what_is_held_is_answered_although_the_card_is_sick(node: Node) -> None:
 
 def test_a_mode_that_the_rules_exclude(node: Node) -> None:
     node.world.offers[CARDS[0]] = CardConfig(modes=frozenset({WHOLE}))
+    assert "is not offered as enflame.com/shared-gcu" in node.give(0, SHARED, 0)
+
+
+def test_nothing_is_given_while_it_is_unknown_what_cards_are_to_offer(node: Node) -> None:
+    node.world.are_cards_known = False
     assert "is not offered as enflame.com/shared-gcu" in node.give(0, SHARED, 0)
 
 

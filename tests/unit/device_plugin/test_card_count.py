@@ -23,8 +23,7 @@ class Node:
         self.counts: list[CardCount] = []
 
     def start(self) -> CardCount:
-        root = self.kubelet.folders.plugins.parent
-        count = CardCount(lambda: self.cards, kubelet_root=root)
+        count = CardCount(lambda: self.cards, folders=self.kubelet.folders)
         self.counts.append(count)
         count.serve()
         return count
@@ -47,7 +46,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     made = Node(kubelet)
     yield made
     for count in made.counts:
-        count.withdraw(0)
+        count.stop(0)
     kubelet.stop()
 
 
@@ -59,7 +58,7 @@ def test_the_kubelet_counts_what_is_there(node: Node) -> None:
         node.cards = set(cards)
         count.wake()
         node.becomes(*cards)
-    assert count.is_alive()
+    assert count.ended() is None
 
 
 def test_it_hears_of_no_cards_before_they_were_read(node: Node) -> None:
@@ -84,8 +83,8 @@ def test_who_asks_for_it_is_counted_and_gets_nothing(node: Node) -> None:
 
 
 def test_one_that_is_not_served_is_silent(node: Node) -> None:
-    count = CardCount(lambda: CARDS, kubelet_root=node.kubelet.folders.plugins.parent)
+    count = CardCount(lambda: CARDS, folders=node.kubelet.folders)
     count.wake()
-    count.withdraw(0)
-    assert count.is_alive()
+    count.stop(0)
+    assert count.ended() is None
     assert not list(node.kubelet.folders.plugins.glob("*count*"))

@@ -230,9 +230,9 @@ def test_a_card_that_is_lost_and_comes_back(node: Node) -> None:
 
 def test_what_is_wrong_is_told(node: Node) -> None:
     assert node.plugin.problem() is None
-    assert node.plugin.is_alive()
+    assert node.plugin.ended() is None
     node.stop()
-    assert not node.plugin.is_alive()
+    assert node.plugin.ended() == "plugin-watch"
 
 
 def test_forty_eight_pods_at_once(make_node: Make) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import cast
 
 import grpc
@@ -59,9 +60,9 @@ class Observer:
         self.begun: list[str] = []
         self.ended: list[tuple[str, int]] = []
 
-    def on_begin(self, operation: str) -> None:
+    @contextmanager
+    def __call__(self, operation: str) -> Iterator[list[GcuError]]:
         self.begun.append(operation)
-
-    def on_end(self, operation: str, seconds: float, errors: Sequence[GcuError]) -> None:
-        assert seconds >= 0
+        errors: list[GcuError] = []
+        yield errors
         self.ended.append((operation, len(errors)))

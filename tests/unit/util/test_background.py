@@ -38,12 +38,13 @@ class Holding(Background):
 
 def test_it_works_until_it_is_stopped() -> None:
     part = Counting()
-    assert not part.is_alive()
+    assert (part.is_alive(), part.ended()) == (False, None)
+    part.start()
     part.start()
     assert part.turned.wait(PATIENCE)
-    assert part.is_alive()
+    assert (part.is_alive(), part.ended()) == (True, None)
     part.stop(PATIENCE)
-    assert not part.is_alive()
+    assert (part.is_alive(), part.ended()) == (False, "counting")
 
 
 def test_stop_ends_what_it_waits_for_and_not_what_it_has_in_hand() -> None:

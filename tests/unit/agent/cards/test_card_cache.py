@@ -72,11 +72,11 @@ def test_what_a_card_measures_is_new_at_each_look_and_is_no_change(watched: Watc
     watched.cards.refresh()
     watched.machine.set_card(str(SECOND), temperature=91, powerWatts=None)
     watched.cards.refresh()
-    _, second = watched.cards.latest or ()
+    _, second = (watched.cards.latest or {}).values()
     assert (second.readings, watched.changes) == (Readings(91.0, None, 0), 1)
     watched.machine.lose_card(str(SECOND))
     watched.cards.refresh()
-    _, second = watched.cards.latest or ()
+    _, second = (watched.cards.latest or {}).values()
     assert second.readings == Readings()
 
 

@@ -35,7 +35,7 @@ def test_a_card_that_hangs_is_unhealthy_and_no_other(watched: Watched) -> None:
     watched.cards.refresh()
     assert watched.cards.problem is None
     assert watched.problems() == {"0000:0d:00.0": [], "0000:0e:00.0": ["efsmi"]}
-    first, second = watched.cards.latest or ()
+    first, second = (watched.cards.latest or {}).values()
     assert first.virtualization is Virtualization.DISABLED, "as it was told before"
     assert second.problems[0].text == ("efsmi does not answer for it: it did not end within 20 s")
     watched.edits.clear()

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from dra_driver.agent.cards.node_labels import card_labels, node_labeller
-from dra_driver.kube.api import Api
-from dra_driver.model.card import Card, Cards
-from dra_driver.model.claims.claim import Object
+from dra_driver.agent.cards.node_labels import card_labels, node_labels
+from dra_driver.model.card import Card
 from tests.unit.node.world import CARDS, card
 
 S60 = card(CARDS[0], 0)
@@ -59,26 +57,5 @@ def test_labels(cards: tuple[Card, ...], expected: dict[str, str]) -> None:
 
 
 def test_nothing_is_written_before_the_cards_are_known() -> None:
-    written: list[Object] = []
-    found: list[Cards | None] = [None]
-
-    class Server:
-        def patch(self, _resource: object, name: str, body: Object, **more: Any) -> None:
-            assert (name, more["subresource"], more["field_manager"]) == (
-                "node-1",
-                "status",
-                "gcu-dra-agent-labels",
-            )
-            written.append(body["metadata"])
-
-    labeller = node_labeller(
-        cast("Api", Server()),
-        "node-1",
-        cards=lambda: found[0],
-        kubelet=lambda: None,
-    )
-    labeller.run_once()
-    assert written == []
-    found[0] = {S60.address: S60}
-    labeller.run_once()
-    assert written == [{"name": "node-1", "labels": card_labels((S60,))}]
+    assert node_labels(None) is None
+    assert node_labels({S60.address: S60}) == {"labels": card_labels((S60,))}

@@ -71,7 +71,7 @@ class Watched:
         """By address, the values of each card's problems."""
         return {
             str(card.address): [problem.value for problem in card.problems]
-            for card in self.cards.latest or ()
+            for card in (self.cards.latest or {}).values()
         }
 
     def silent(self) -> list[PciAddress | None]:

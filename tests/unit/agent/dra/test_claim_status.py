@@ -48,8 +48,7 @@ def test_a_changed_minor_is_told_and_the_condition_keeps_its_time(rig: Rig) -> N
     rig.prepared("a", 0)
     rig.statuses.write()
     before = rig.ready("a")
-    assert rig.cards is not None
-    rig.cards[CARDS[0]] = card(CARDS[0], 7)
+    rig.cards.latest[CARDS[0]] = card(CARDS[0], 7)
     rig.statuses.write()
     assert rig.told("a")[0]["data"]["minor"] == 7
     assert rig.ready("a") == before == ("True", "2026-05-01T10:00:01Z")
@@ -59,12 +58,11 @@ def test_a_card_that_falls_ill_and_recovers(rig: Rig) -> None:
     rig.prepared("a", 0)
     rig.prepared("b", 1)
     rig.statuses.write()
-    assert rig.cards is not None
-    well = rig.cards[CARDS[0]]
-    rig.cards[CARDS[0]] = replace(well, problems=(ILL,))
+    well = rig.cards.latest[CARDS[0]]
+    rig.cards.latest[CARDS[0]] = replace(well, problems=(ILL,))
     rig.statuses.write()
     assert rig.ready("a") == ("False", "2026-05-01T10:00:03Z")
-    rig.cards[CARDS[0]] = well
+    rig.cards.latest[CARDS[0]] = well
     rig.statuses.write()
     assert rig.ready("a") == ("True", "2026-05-01T10:00:04Z")
     assert rig.api.patches == ["a", "b", "a", "a"]
@@ -72,10 +70,10 @@ def test_a_card_that_falls_ill_and_recovers(rig: Rig) -> None:
 
 def test_before_the_cards_are_read_nothing_is_said_of_them(rig: Rig) -> None:
     rig.prepared("a", 0)
-    rig.cards, cards = None, rig.cards
+    rig.cards.latest, cards = None, rig.cards.latest
     rig.statuses.write()
     assert rig.api.gets == []
-    rig.cards = cards
+    rig.cards.latest = cards
     rig.statuses.write()
     assert rig.ready("a")[0] == "True"
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from dra_driver.agent.context import AgentContext
 from dra_driver.agent.dra import deleted_claims
 from dra_driver.agent.dra.deleted_claims import DeletedClaimDetector
 from dra_driver.kube.errors import NotFound, Unavailable
@@ -36,13 +39,13 @@ class World:
         self.error: GcuError | None = None
         self.kubelet_error: KubeletError | None = None
         self.now = 0.0
-        self.detector = DeletedClaimDetector(
-            self,
-            self.containers,
-            lambda: self.ledger,
+        context = SimpleNamespace(
+            api=self,
+            kubelet=self,
+            journal=SimpleNamespace(snapshot=lambda: self.ledger),
             on_change=self.on_change,
-            clock=lambda: self.now,
         )
+        self.detector = DeletedClaimDetector(cast("AgentContext", context), clock=lambda: self.now)
 
     def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
         self.asked += 1

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from dra_driver.agent.context import AgentContext
 from dra_driver.agent.dra.device_health import DeviceHealths
 from dra_driver.kubelet_api.dra.health_service import Health
 from dra_driver.model.card import Problem
@@ -30,14 +33,15 @@ class World(Watched):
     def __init__(self, root: Path) -> None:
         super().__init__(root, cooldown=0)
         self.now = 100.0
-        self.published: list[dict[str, str]] = [{"name": ONE}, {"name": TWO}]
+        self.devices: list[dict[str, str]] = [{"name": ONE}, {"name": TWO}]
         self.ledger = Ledger()
         self.journal_error: JournalError | None = None
+        context = SimpleNamespace(
+            cards=self.cards, published=self, journal=SimpleNamespace(snapshot=self._read)
+        )
         self.healths = DeviceHealths(
-            self.cards,
+            cast("AgentContext", context),
             pool=POOL,
-            published=lambda: self.published,
-            ledger=self._read,
             stale=180.0,
             now=lambda: UNIX_TIME + self.now,
         )
@@ -97,8 +101,8 @@ def test_a_cards_problem_is_told_while_it_lasts(
 
 
 def test_every_device_of_a_card_is_as_the_card(world: World) -> None:
-    world.published = [{"name": name.replace("whole", "shared")} for name in (ONE, TWO)]
-    world.published.append({"name": ONE.replace("whole", "drs")})
+    world.devices = [{"name": name.replace("whole", "shared")} for name in (ONE, TWO)]
+    world.devices.append({"name": ONE.replace("whole", "drs")})
     world.machine.lose_card(CARDS[0])
     world.cards.refresh()
     assert world.states() == {
@@ -115,7 +119,7 @@ def test_a_card_that_somebody_else_divides_is_healthy(world: World) -> None:
 
 
 def test_what_is_held_is_told_without_an_api_server(world: World) -> None:
-    world.published = []
+    world.devices = []
     ref = ClaimRef("team", "one", "uid-one")
     holds = (PreparedDevice("gcu", POOL, "shared-0000-0e-00-0", "share-1"),)
     world.ledger = Ledger({ref.uid: PreparedClaim(ref, ClaimState.PREPARE_COMPLETED, holds, ())})
@@ -123,7 +127,7 @@ def test_what_is_held_is_told_without_an_api_server(world: World) -> None:
 
 
 def test_a_held_card_that_was_lost_before_the_agent_began(world: World) -> None:
-    world.published.append({"name": "whole-0000-0f-00-0"})
+    world.devices.append({"name": "whole-0000-0f-00-0"})
     assert world.states()["whole-0000-0f-00-0"] is Health.UNHEALTHY
     assert "has not been found" in world.message("whole-0000-0f-00-0")
 
@@ -145,7 +149,7 @@ def test_a_journal_that_cannot_be_read_leaves_what_is_published(
 
 
 def test_another_versions_devices_are_not_judged(world: World) -> None:
-    world.published.append({"name": "drs-1g-0000-0d-00-0-0"})
+    world.devices.append({"name": "drs-1g-0000-0d-00-0-0"})
     assert set(world.states()) == {ONE, TWO}
 
 

@@ -7,8 +7,6 @@ import pytest
 from dra_driver.agent.lifecycle.mode_handover import (
     claimed_cards,
     dra_cards,
-    has_claims,
-    has_container_allocations,
     plugin_cards,
 )
 from dra_driver.device_plugin.allocator import planned_devices
@@ -75,18 +73,12 @@ def test_what_a_claim_left_is_served_in_its_way() -> None:
     assert [problem.taint for problem in published[0].problems] == [TAINT_CHANGING]
 
 
-def test_who_holds_something() -> None:
+def test_which_cards_claims_have() -> None:
     assert claimed_cards(ledger()) == {CARDS[CLAIMED]}
-    assert has_container_allocations(ledger())
-    assert has_claims(ledger())
-    assert not has_container_allocations(Ledger())
-    assert not has_claims(Ledger())
 
 
-def test_a_claim_that_only_looks_at_a_card_is_served() -> None:
-    """It holds nothing of the card, and its pod cannot end without the agent."""
+def test_a_claim_that_only_looks_at_a_card_has_none() -> None:
     overseer = record(
         ClaimStep.PREPARE_COMPLETED, ClaimRef("team", "a", "uid"), (hold(FREE, admin_access=True),)
     )
-    assert has_claims(Ledger().apply(overseer))
     assert claimed_cards(Ledger().apply(overseer)) == frozenset()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from dra_driver.agent.context import AgentContext
 from dra_driver.agent.events import EventReporter
 from dra_driver.agent.lifecycle.node_checks import NodeChecks
 from dra_driver.agent.lifecycle.serving_mode import ServingDecision, ServingMode, ServingState
-from dra_driver.device_plugin.allocator import InjectionMethod
 from dra_driver.kube.api import Api
 from dra_driver.kube.container_runtime import Cdi, cdi_of
 from dra_driver.kube.errors import Unavailable
@@ -40,16 +41,16 @@ class Node:
 
 @dataclass(frozen=True)
 class Serving:
-    """How a node serves, with the device plugin's method."""
+    """How a node serves, and whether its kubelet takes names of CDI devices."""
 
     mode: ServingMode
     injection: Injection
-    method: InjectionMethod = InjectionMethod.NODES
+    takes_cdi_names: bool = False
 
 
 CLAIMS = Serving(ServingMode.DRA, Injection.CDI)
 CLAIMS_BY_RUNTIME = Serving(ServingMode.DRA, Injection.RUNTIME)
-LIMITS = Serving(ServingMode.DEVICE_PLUGIN, Injection.CDI, InjectionMethod.CDI_NAMES)
+LIMITS = Serving(ServingMode.DEVICE_PLUGIN, Injection.CDI, takes_cdi_names=True)
 LIMITS_OLD_KUBELET = Serving(ServingMode.DEVICE_PLUGIN, Injection.CDI)
 LIMITS_BY_RUNTIME = Serving(ServingMode.DEVICE_PLUGIN, Injection.RUNTIME)
 
@@ -60,14 +61,13 @@ def reported(node: Node, serving: Serving) -> ListRecorder:
     recorder = ListRecorder()
     state = ServingState(cast("Api", node), "n1", "auto")
     state.decision = ServingDecision(serving.mode, "of the test", has_dra=True)
+    reporter = EventReporter(recorder, "n1")
+    context = SimpleNamespace(api=node, kubelet=node, serving=state, event_reporter=reporter)
     NodeChecks(
-        cast("Api", node),
+        cast("AgentContext", context),
         "n1",
-        has_exclusive_cpus=node.has_exclusive_cpus,
-        serving=state,
         injection=serving.injection,
-        injection_method=lambda: serving.method,
-        event_reporter=EventReporter(recorder, "n1"),
+        takes_cdi_names=lambda: serving.takes_cdi_names,
     ).run()
     return recorder
 

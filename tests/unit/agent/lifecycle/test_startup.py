@@ -54,7 +54,7 @@ def test_steps_run_in_order(steps: Steps) -> None:
     assert steps.done == ["one", "two"]
     assert startup.done.is_set()
     assert startup.problem is None
-    assert startup.is_alive()
+    assert startup.ended() is None
 
 
 def test_a_step_is_repeated_until_it_succeeds_and_only_then_the_next(
@@ -95,4 +95,4 @@ def test_stopped_during_a_step_it_begins_no_other(steps: Steps) -> None:
 def test_a_fault_of_ours_ends_it_and_is_seen(steps: Steps) -> None:
     with pytest.raises(ZeroDivisionError):
         steps.run(lambda: print(1 // 0))
-    assert not steps.startup.is_alive()
+    assert not steps.startup.done.is_set()

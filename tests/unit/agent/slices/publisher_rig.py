@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import cast
 
+from dra_driver.agent.slices.device_layout import Devices, with_layouts_in_use
 from dra_driver.agent.slices.publisher import PublishLock, SlicePublisher
 from dra_driver.agent.slices.slices import SliceForm
 from dra_driver.kube.api import Api
@@ -46,7 +47,6 @@ class Rig:
             cast("Api", api),
             "n1",
             devices=self._devices,
-            held=self._held,
             form=form,
             publish_lock=publish_lock,
             backoff=Backoff(first=1.0, longest=60.0, draw=lambda: 0.0),
@@ -63,15 +63,13 @@ class Rig:
         self.publisher.run()
         return self.waits
 
-    def _devices(self) -> dict[PciAddress, list[Object]] | None:
-        if self.devices is None:
-            return None
-        return {parse_device_name(each["name"])[1]: [each] for each in self.devices}
-
-    def _held(self) -> frozenset[PciAddress]:
+    def _devices(self, published: Devices) -> Devices | None:
         if isinstance(self.held, GcuError):
             raise self.held
-        return self.held
+        if self.devices is None:
+            return None
+        cards = {parse_device_name(each["name"])[1]: [each] for each in self.devices}
+        return with_layouts_in_use(cards, published, self.held)
 
     def _wait(self, seconds: float) -> bool:
         self.waits.append(seconds)

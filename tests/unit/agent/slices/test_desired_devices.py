@@ -11,7 +11,7 @@ import pytest
 from dra_driver.agent.cards.card_config import CardConfigSource
 from dra_driver.agent.context import AgentContext
 from dra_driver.agent.slices.desired_devices import DesiredDevices
-from dra_driver.agent.slices.device_layout import Devices, slice_count, with_layouts_in_use
+from dra_driver.agent.slices.device_layout import Devices, by_name, slice_count
 from dra_driver.config.card_rules import CardRules, load_card_rules
 from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.kube.api import Api
@@ -52,24 +52,22 @@ class Offering(Watched):
         )
         self.devices = DesiredDevices(
             cast("AgentContext", self.context),
-            published=lambda: self.published,
             select=lambda cards: cards,
+            in_use=lambda: frozenset(
+                card for held in self.ledger.claims.values() for card in held.cards
+            ),
             evict=settings.get("evict", ()),
         )
 
     def taints(self) -> dict[str, set[tuple[str, str]]]:
         """By card, value and effect of the taint ``unhealthy`` on each of its devices."""
-        offered = self.devices()
+        offered = self.devices(self.published)
         assert offered is not None
-        found = {
-            str(card): [
-                {(t["value"], t["effect"]) for t in each["taints"] if t["key"] == UNHEALTHY}
-                for each in devices
-            ]
-            for card, devices in offered.items()
-        }
-        assert all(each == devices[0] for devices in found.values() for each in devices)
-        return {card: devices[0] for card, devices in found.items()}
+        found: dict[str, set[tuple[str, str]]] = {}
+        for card, _, each in by_name(offered):
+            taints = {(t["value"], t["effect"]) for t in each["taints"] if t["key"] == UNHEALTHY}
+            assert found.setdefault(str(card), taints) == taints
+        return found
 
     def fail(self, looks: int = 3) -> None:
         self.machine.set_fault("efsmi-exit")
@@ -77,7 +75,7 @@ class Offering(Watched):
             self.cards.refresh()
 
     def publish(self) -> None:
-        self.published = [each for devices in (self.devices() or {}).values() for each in devices]
+        self.published = self.devices(self.published) or []
 
 
 CAUSES = [
@@ -156,7 +154,7 @@ def test_an_agent_that_starts_while_the_tool_fails_taints_what_stands_there(
     offering = Offering(tmp_path)
     offering.published = earlier.published
     offering.fail(looks=2)
-    assert offering.devices() is None
+    assert offering.devices(offering.published) is None
     offering.fail(looks=1)
     assert offering.taints() == {
         FIRST: {("efsmi", "NoSchedule")},
@@ -176,7 +174,7 @@ def test_without_cards_and_without_slices_nothing_is_published(tmp_path: Path) -
     """An empty pool would say that the node has no cards."""
     offering = Offering(tmp_path)
     offering.fail()
-    assert offering.devices() is None
+    assert offering.devices(offering.published) is None
 
 
 def after_another_rule(root: Path, rules: CardRules) -> Offering:
@@ -202,8 +200,7 @@ def test_a_card_in_use_gets_its_layout_back_when_the_kubelet_has_deleted_the_sli
     offering = after_another_rule(tmp_path, rules)
     first, second = map(PciAddress.parse, (FIRST, SECOND))
     for _ in range(3):
-        held = frozenset({first}) if offering.ledger.claims else frozenset[PciAddress]()
-        offering.published = with_layouts_in_use(offering.devices() or {}, offering.published, held)
+        offering.publish()
         assert slice_count(offering.published, first) == 4
         changing = {
             device["name"]
@@ -213,9 +210,7 @@ def test_a_card_in_use_gets_its_layout_back_when_the_kubelet_has_deleted_the_sli
         assert changing == {name for name in names(offering) if name.endswith("-0d-00-0")}
     assert slice_count(offering.published, second) == (6 if rules.slice_count == 6 else None)
     offering.ledger = Ledger()
-    offering.published = with_layouts_in_use(
-        offering.devices() or {}, offering.published, frozenset()
-    )
+    offering.publish()
     assert slice_count(offering.published, first) == (6 if rules.slice_count == 6 else None)
     assert not any(
         each["key"] == TAINT_CHANGING for device in offering.published for each in device["taints"]
@@ -228,10 +223,6 @@ def names(offering: Offering) -> list[str]:
 
 def test_a_card_in_use_by_the_present_rule_takes_new_claims(tmp_path: Path) -> None:
     offering = after_another_rule(tmp_path, CardRules(slice_count=4))
-    keys = {
-        each["key"]
-        for devices in (offering.devices() or {}).values()
-        for device in devices
-        for each in device["taints"]
-    }
+    offering.publish()
+    keys = {each["key"] for device in offering.published for each in device["taints"]}
     assert TAINT_CHANGING not in keys

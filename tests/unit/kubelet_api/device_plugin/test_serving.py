@@ -50,7 +50,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     made = Node(tmp_path_factory.mktemp("k"))  # a short path
     yield made
     for servers in made.made:
-        servers.withdraw(0)
+        servers.stop(0)
     made.kubelet.stop()
 
 
@@ -111,7 +111,7 @@ def test_after_the_end_no_socket_is_made_anew(node: Node) -> None:
     servers = node.servers()
     servers.serve()
     node.wait()
-    servers.withdraw(60)
+    servers.stop(60)
     servers.run()
     assert not any(node.kubelet.folders.socket(name, "").exists() for name in NAMES)
     assert not servers.is_alive()

@@ -216,12 +216,13 @@ def test_a_wrong_root_directory_is_told(root: Path, handler: Handler, missing: s
 
 
 def test_its_threads_live_until_it_is_stopped(plugin: KubeletPlugin) -> None:
-    assert plugin.is_alive()
+    assert plugin.ended() is None
     assert plugin.fault() is None
+    plugin._self_check.stop(fake_kubelet.PATIENCE)
+    assert plugin.ended() == "self-check"
     plugin.stop(grace=1)
     plugin._thread.join(fake_kubelet.PATIENCE)
-    plugin._self_check._thread.join(fake_kubelet.PATIENCE)
-    assert not plugin.is_alive()
+    assert plugin.ended() == "socket-watch"
 
 
 def test_a_stop_waits_for_no_stream(plugin: KubeletPlugin, sockets: Sockets) -> None:
