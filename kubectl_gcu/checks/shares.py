@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from dra_driver.kube.api import ServerVersion
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.names import CAPACITY_SLICES
 from kubectl_gcu.checks.finding import Check, Finding
@@ -20,13 +21,13 @@ MOST_SHARES: Final = 3600
 """Of 1.37.2 (docs/dev/who-allocates.md): kube-scheduler binds 121 named pods a second with 1,080
 allocated shares, 105 with 3,240 and 45 with 10,800, as it walks all of them for each device. With
 `allocator: controller` it binds 84 to 110, however many there are."""
-_BY_DEVICE: Final = (1, 38)
+_BY_DEVICE: Final = ServerVersion(1, 38)
 """From here on it looks a device's shares up (1.38.0-beta.0, `AllocatedSharedDeviceIDs`)."""
 
 
 def shares(found: Installation) -> Iterator[Finding]:
     """By what is published: all of it may be allocated one day."""
-    if not found.for_scheduler or (found.server.major, found.server.minor) >= _BY_DEVICE:
+    if not found.for_scheduler or found.server >= _BY_DEVICE:
         return
     count = sum(
         int(device["capacity"][CAPACITY_SLICES]["value"])
