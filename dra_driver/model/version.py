@@ -9,7 +9,9 @@ from dra_driver.model.names import ATTRIBUTE_BYTES
 
 _NUMBERS: Final = re.compile(r"v?([0-9]+)\.([0-9]+)\.([0-9]+)(.*)", re.DOTALL)
 _IDENTIFIER: Final = re.compile(r"[0-9A-Za-z]+(?:-+[0-9A-Za-z]+)*")
-_HIGHEST: Final = 2**64 - 1  # github.com/blang/semver, by which CEL compares versions
+# An API server from 1.38 on refuses slices with greater ones (1.38.0-beta.0, `numericIdentifier` of
+# pkg/apis/resource/validation), as CEL compares versions as int64.
+_HIGHEST: Final = 10**18 - 1
 
 
 def semantic_version(text: str) -> str | None:
