@@ -229,8 +229,12 @@ SINCE_1_37: Final = {
 """What cel-go 0.29 makes of some that the table, and our evaluator, have as 0.26 does (Kubernetes
 1.34 to 1.36): optional values in optional values, and the position of an empty string."""
 
-SINCE_1_38: Final = SINCE_1_37 | {"0.0 / 0.0 < 1.0": Verdict.DIFFERS}
-"""The same of cel-go 0.33: what is no number is in no order, and that is no error."""
+SINCE_1_38: Final = SINCE_1_37 | {
+    "0.0 / 0.0 < 1.0": Verdict.DIFFERS,
+    "optional.of(1).optMap(x, dyn(optional.of(2))) == optional.of(optional.of(2))": Verdict.FAILS,
+}
+"""The same of cel-go 0.33: what is no number is in no order, and that is no error; the other one is
+too costly, by the API server's estimate."""
 
 
 def cases(machines: dict[str, SelectorInput], since: Mapping[str, Verdict]) -> list[Case]:
