@@ -1,5 +1,5 @@
 """The devices that kube-scheduler takes on a node: its own search (upstream: allocateOne and
-allocateDevice of structured/internal/incubating, 1.37.2)."""
+allocateDevice of structured/internal/incubating, 1.37.2; of stable, 1.38.0-beta.0)."""
 
 from __future__ import annotations
 

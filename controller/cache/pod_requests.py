@@ -162,7 +162,7 @@ def _asked(container: Mapping[str, Any], _given: Mapping[str, Any]) -> Mapping[s
 
 def _is_resized(spec: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
     """Whether the pod, or a container of it, has other resources than were asked for at first."""
-    if status.get("allocatedResources") is not None:
+    if status.get("allocatedResources") is not None or _is_infeasible(status):
         return True
     if not (status.get("containerStatuses") or status.get("initContainerStatuses")):
         return False

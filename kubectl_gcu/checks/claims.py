@@ -11,6 +11,7 @@ from controller.allocator.inventory import Inventory
 from controller.cache.claims import foreign_devices, writers_of_allocation
 from controller.cache.keys import full_name
 from controller.cache.pods import is_done, node_name
+from dra_driver.kube.api import ServerVersion
 from dra_driver.kube.resources import NODES, PODS
 from dra_driver.model.claims.claim import Object, claim_names, reserved_for, results
 from dra_driver.model.names import ALLOCATOR_SCHEDULER, ANNOTATION_ALLOCATOR, DRIVER, pool_name
@@ -22,7 +23,8 @@ from kubectl_gcu.words import first_of
 POD_GONE: Final = Check("pod-gone", "a claim is reserved for a pod that no longer exists")
 POD_ENDED: Final = Check(
     "pod-ended",
-    "an ended pod names a claim that other pods use: Kubernetes writes the claim without end",
+    "an ended pod names a claim that other pods use: before 1.38 Kubernetes writes the claim "
+    "without end",
 )
 NODE_GONE: Final = Check("node-gone", "a claim has devices of a node that no longer exists")
 NOT_REPORTED: Final = Check(
@@ -115,7 +117,10 @@ def _reported(where: str, claim: Object, users: list[Object | None]) -> Iterator
 
 def ended_users(found: Installation) -> Iterator[Finding]:
     """Claims in use that an ended pod names. kube-controller-manager reserves such a claim for the
-    ended pod, and takes the reservation away again (kubernetes#141274, seen on 1.37.1)."""
+    ended pod, and takes the reservation away again (kubernetes#141274, seen on 1.37.1; no more in
+    1.38.0-beta.0, `syncPod`)."""
+    if found.server >= ServerVersion(1, 38):
+        return
     pods = {pod["metadata"]["uid"]: pod for pod in found.state.pods}
     ended: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for pod in found.state.pods:

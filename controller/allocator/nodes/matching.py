@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import islice
 from operator import or_
 from typing import Any, Final, NamedTuple
 
+from controller.allocator.device import DeviceKind
 from controller.allocator.device_request import DeviceRequest
 from controller.allocator.nodes.fleet import Fleet
 from controller.allocator.nodes.node_info import NodeInfo
@@ -48,11 +49,12 @@ class MatchingCards(SignatureIndex):
         self.exact = query.alike or self._count == 1
         self._groups: dict[Hashable, list[CardSignature]] = {}
         self._group_of: dict[CardSignature, int] = {}
+        self._least_cards = self._count
 
     def nodes(self, fleet: Fleet) -> NodeSet:
         """The nodes that have enough cards."""
         if not self.exact or self._count == 1:
-            return _nodes_with(fleet, self._group_of, self._count)
+            return _nodes_with(fleet, self._group_of, self._least_cards)
         found = [_nodes_with(fleet, each, self._count) for each in self._groups.values()]
         return reduce(or_, found, 0)
 
@@ -104,6 +106,7 @@ class MatchingCards(SignatureIndex):
         key: Hashable = ()
         if fit is None:
             self.exact = False
+            self._count_cards_with_two(signature.kinds)
         else:
             kinds, attributes = signature.kinds, self._query.attributes
             free = [each for each in fit.free if all(map(kinds[each.at].has, attributes))]
@@ -117,8 +120,16 @@ class MatchingCards(SignatureIndex):
                 key = tuple(values)
                 single = all(each is not None and len(each.values) == 1 for each in values)
                 self.exact &= single and len(free) == 1 and not kind.multiple
+                self._count_cards_with_two([kinds[each.at] for each in free])
         self._groups.setdefault(key, []).append(signature)
         self._group_of[signature] = list(self._groups).index(key)
+
+    def _count_cards_with_two(self, kinds: Sequence[DeviceKind]) -> None:
+        """`kinds` may be free on one card: a request that tolerates the taint of the device for
+        administrators gets it, and another one."""
+        admins = (self._query.device_request.capacity_fit(e) for e in kinds if e.is_for_admins)
+        if len(kinds) > 1 and any(fit is not None and not fit.taints for fit in admins):
+            self._least_cards = -(-self._count // 2)
 
 
 def _nodes_with(fleet: Fleet, signatures: Iterable[CardSignature], count: int = 1) -> NodeSet:

@@ -17,8 +17,9 @@ from dra_driver.model.quantity import format_binary
 
 _NAME = re.compile(r"(whole|shared|drs|admin)-([0-9a-f]{4,8})-([0-9a-f]{2})-([0-9a-f]{2})-([0-7])")
 _ONE_CARD = {"card": {"value": "1"}}
-# github.com/blang/semver, by which CEL compares versions, has 64 bits for a number.
-_NUMBER: Final = "([0-9]{1,19})"
+# An API server from 1.38 on refuses slices with longer ones (1.38.0-beta.0, `numericIdentifier` of
+# pkg/apis/resource/validation), as CEL compares versions as int64.
+_NUMBER: Final = "([0-9]{1,18})"
 _VERSION: Final = re.compile(rf"v?{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?![0-9])(.*)", re.DOTALL)
 _IDENTIFIER: Final = re.compile(r"[0-9A-Za-z]+(?:-+[0-9A-Za-z]+)*")
 

@@ -104,6 +104,11 @@ CASES: dict[str, tuple[Object, Object, tuple[str, int]]] = {
         {"containerStatuses": [RESIZED], "conditions": INFEASIBLE},
         ("3", 0),
     ),
+    "a resize that will never be, and nothing was granted": (
+        {"containers": ONE},
+        {"containerStatuses": [{"name": "main"}], "conditions": INFEASIBLE},
+        ("0", 0),
+    ),
     "a resize of a sidecar": (
         {"containers": ONE, "initContainers": [sidecar("s", "1")]},
         {"initContainerStatuses": [in_force("s", "2", "2")]},

@@ -10,6 +10,7 @@ from kubectl_gcu.checks.shares import MOST_SHARES
 from tests.unit.controller.allocator.build import device, pool
 from tests.unit.kubectl_gcu.checks.installations import HEALTHY, found_in, with_state
 from tests.unit.kubectl_gcu.checks.test_programs_and_cards import FOR_SCHEDULER
+from tests.unit.kubectl_gcu.checks.test_versions_and_policies import server
 
 
 def shared(slices: int) -> tuple[Object, ...]:
@@ -45,6 +46,7 @@ def test_a_fault(found: Installation, line: str) -> None:
     [
         pytest.param(published(MOST_SHARES), id="not so many"),
         pytest.param(published(MOST_SHARES + 1, HEALTHY), id="the controller allocates"),
+        pytest.param(published(MOST_SHARES + 1, server(38, FOR_SCHEDULER)), id="1.38"),
     ],
 )
 def test_nothing_is_wrong(found: Installation) -> None:

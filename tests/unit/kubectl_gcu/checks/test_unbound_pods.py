@@ -15,6 +15,7 @@ from tests.unit.kubectl_gcu.checks.installations import (
     with_pods,
     with_state,
 )
+from tests.unit.kubectl_gcu.checks.test_versions_and_policies import server
 
 
 def held(name: str = "one", at: str = "2026-01-02T11:57:00Z", *users: str) -> Object:
@@ -134,6 +135,11 @@ def test_a_fault(found: Installation, line: str) -> None:
 )
 def test_nothing_is_wrong(found: Installation) -> None:
     assert found_in(found) == []
+
+
+def test_from_1_38_on_an_ended_pod_reserves_no_claim_again() -> None:
+    ended = installation(pod("user"), sharing("Succeeded"), claims=(CLAIM,))
+    assert not [line for line in found_in(server(38, ended)) if line.startswith("pod-ended")]
 
 
 def test_of_many_pods_those_are_named_that_have_held_devices_for_the_longest_time() -> None:

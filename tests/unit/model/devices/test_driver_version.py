@@ -25,6 +25,7 @@ def published(version: str) -> dict[str, Any]:
     ("text", "attribute"),
     [
         ("1.5.20260710", "1.5.20260710"),
+        ("1.5.999999999999999999", "1.5.999999999999999999"),
         ("1.4.0.3", "1.4.0+3"),
         ("1.2.4.12", "1.2.4+12"),
         ("1.4.0.3.7", "1.4.0+3.7"),
@@ -43,9 +44,7 @@ def test_three_numbers_and_what_follows_as_build_metadata(text: str, attribute: 
     assert published(text)["attributes"]["driverVersion"] == {"version": attribute}
 
 
-@pytest.mark.parametrize(
-    "text", ["", "1.5", "unknown", "1.x.3", "1..3", "1.4.99999999999999999999"]
-)
+@pytest.mark.parametrize("text", ["", "1.5", "unknown", "1.x.3", "1..3", "1.4.1000000000000000000"])
 def test_left_out_where_it_cannot_be_made(text: str) -> None:
     assert "driverVersion" not in published(text)["attributes"]
 

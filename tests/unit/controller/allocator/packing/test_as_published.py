@@ -184,6 +184,14 @@ def test_administrators_have_devices_that_need_no_free_card() -> None:
     assert taken(admins, *wanted) == ("a", [*both, *whole(0, 1)])
 
 
+def test_a_card_gives_two_devices_to_a_request_that_tolerates_the_administrators_taint() -> None:
+    both = [*whole(0, 1), "admin-0000-00", "admin-0000-01"]
+    reads_own = f'device.attributes["{DRIVER}"].card != ""'
+    for selector in ("true", reads_own):
+        wanted = request(cls=ANY, count=4, selector=selector, tolerations=[{"operator": "Exists"}])
+        assert taken([], claim("c", [wanted])) == ("a", both)
+
+
 def test_the_administrators_device_makes_no_card_less_free() -> None:
     known = state(FOR_ADMINS, [], selectors=Selectors(), for_scheduler=True)
     known.refresh()
