@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -83,8 +84,8 @@ def start_ours(
     root = _folders(place.root / module.rpartition(".")[2])
     cards = [{"bdf": str(card), "model": "S60"} for card in (*SHARED, *OTHERS)]
     machine = SimulatedMachine.create({"cards": cards}, root / "machine", plain_device_files=True)
-    rules = root / "rules.yaml"
-    rules.write_text(f"sliceCount: {SLICES}\n")
+    rules = root / "rules.json"
+    rules.write_text(json.dumps({"sliceCount": SLICES}))
     flags: dict[str, object] = {
         "node-name": NODE,
         "host-root": machine.root,

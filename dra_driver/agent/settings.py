@@ -88,7 +88,7 @@ class AgentSettings(Settings, LogSettings):
         "vendor's container runtime, which needs the variables only).",
     )
     card_rules: Path | None = Field(
-        default=None, description="YAML file with the configuration of the cards."
+        default=None, description="JSON file with the configuration of the cards."
     )
     presence_interval: float = Field(
         default=5.0, gt=0, description="Seconds between scans of the PCI bus."

@@ -1,15 +1,13 @@
-"""The card rules: a YAML file with the configuration of each card of each node.
+"""The card rules: the configuration of each card of each node, as the chart writes its value
+`cards`, in JSON.
 
 ::
 
-    sliceCount: 6                    # for every card, unless a rule says otherwise
-    modes: [whole, shared, drs]
-    rules:                           # in this order; a later rule overrides
-    - nodeSelector: {example.com/gcu-use: inference}
-      modes: [shared]
-    - nodes: [node-7]
-      cards: ["0000:0d:00.0"]
-      sliceCount: 4
+    {"sliceCount": 6, "modes": ["whole", "shared", "drs"], "rules": [
+      {"nodeSelector": {"example.com/gcu-use": "inference"}, "modes": ["shared"]},
+      {"nodes": ["node-7"], "cards": ["0000:0d:00.0"], "sliceCount": 4}]}
+
+The first two are for every card, unless a rule says otherwise; a later rule overrides.
 """
 
 from __future__ import annotations
@@ -19,27 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from dra_driver.config.loader import brief, given
+from dra_driver.config.loader import given
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 
 DEFAULT_SLICE_COUNT: Final = 6
-
-# What PyYAML's constructors raise beside YAMLError for scalars that are not of their tag
-# (``!!int ''``, ``!!bool maybe``, a date that does not exist), and for what is nested too deep.
-_NOT_YAML: Final = (
-    yaml.YAMLError,
-    ValueError,
-    LookupError,
-    AttributeError,
-    TypeError,
-    RecursionError,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,34 +101,18 @@ def load_card_rules(path: Path | None) -> CardRules:
     """
     if path is None:
         return CardRules()
-    content = _document(path)
     try:
-        return CardRules.model_validate({} if content is None else content)
+        return CardRules.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise InvalidValue(
+            f"the file of card rules {path} cannot be read: {error.strerror}",
+            remedy="name an existing file with --card-rules",
+        ) from error
     except ValidationError as error:
         problems = "; ".join(_readable(problem) for problem in error.errors())
         raise InvalidValue(
             f"the card rules {path}: {problems}",
             remedy="docs/user/sharing.md has their format",
-        ) from error
-
-
-def _document(path: Path) -> Any:
-    """The YAML in the file; None for an empty one."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise InvalidValue(
-            f"the file of card rules {path} cannot be read: {reason}",
-            remedy="name an existing file with --card-rules",
-        ) from error
-    try:
-        return yaml.safe_load(text)
-    except _NOT_YAML as error:
-        reason = brief(" ".join(str(error).split()))
-        raise InvalidValue(
-            f"the file of card rules {path} is not YAML: {reason}",
-            remedy="write it as key: value",
         ) from error
 
 

@@ -11,7 +11,6 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from reprlib import Repr
 from typing import Any, Final, Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -25,9 +24,6 @@ logger = logging.getLogger(__name__)
 ENV_PREFIX = "GCU_"
 
 _LONGEST: Final = 120  # characters of a value in a message
-_BRIEF: Final = Repr()
-_BRIEF.maxlevel = 3
-_BRIEF.maxstring = _BRIEF.maxother = _LONGEST
 
 
 class Settings(BaseModel):
@@ -148,13 +144,6 @@ def _readable(problem: Mapping[str, Any], flags: Mapping[str, str]) -> str:
 
 
 def given(value: object) -> str:
-    """A given value for a message, as JSON if it is a scalar. It is cut while it is rendered: a few
-    bytes of YAML can expand to more than the memory holds."""
-    if isinstance(value, dict | list | tuple | set):
-        return brief(_BRIEF.repr(value))
-    return brief(json.dumps(value, default=str, ensure_ascii=False))
-
-
-def brief(text: str) -> str:
-    """The text, cut."""
+    """A given value for a message, as JSON, cut."""
+    text = json.dumps(value, default=str, ensure_ascii=False)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

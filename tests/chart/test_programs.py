@@ -201,7 +201,7 @@ def test_the_chart_has_the_projects_version() -> None:
 def test_the_card_rules_arrive_as_they_were_written(helm: Helm, tmp_path: Path) -> None:
     rule = {"nodes": ["node-1"], "cards": ["0000:0d:00.0"], "sliceCount": 4, "modes": ["shared"]}
     rendered = helm.render({"cards": {"sliceCount": 8, "rules": [rule]}})
-    file = tmp_path / "cards.yaml"
+    file = tmp_path / "cards.json"
     file.write_text(rendered.one("ConfigMap", "cards")["data"][file.name])
     rules = load_card_rules(file)
     card, other = map(PciAddress.parse, ("0000:0d:00.0", "0000:0e:00.0"))

@@ -230,6 +230,6 @@ SUBJECTS: Final = (
         one_of(Damaged([json.dumps(_CHECKPOINT).encode()]), DamagedJson([_CHECKPOINT])),
         lambda data, _: parse_checkpoint(data),
     ),
-    Subject("card-rules", _written(_RULES), _loaded(load_card_rules)),
+    Subject("card-rules", DamagedJson([_RULES]), _loaded(load_card_rules)),
     Subject("machine-file", _written(_MACHINE), _loaded(_machine)),
 )

@@ -66,8 +66,8 @@ def pod(control_plane: Cluster, namespace: str, tmp_path: Path) -> Pod:
 @contextmanager
 def agent(node: Node, pod: Pod) -> Iterator[int]:
     """A process of its own; gives its number."""
-    rules = node.root / "cards.yaml"
-    rules.write_text(f"sliceCount: {_SLICES}\n")
+    rules = node.root / "cards.json"
+    rules.write_text(json.dumps({"sliceCount": _SLICES}))
     argv = node.argv({"card-rules": rules, "log-level": "warning", "kubeconfig": None})
     command = pod.command(sys.executable, "-m", "dra_driver.agent.main", *argv)
     with (node.root / "agent.log").open("ab") as log:

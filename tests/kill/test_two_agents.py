@@ -86,8 +86,8 @@ def slice_counts(node: Node) -> Counter[str]:
 def test_one_publishes_at_a_time(node: Node, tmp_path: Path, end: signal.Signals) -> None:
     """The newer one offers the cards otherwise, which is not seen before it is alone; then at
     once, and no slice is missing meanwhile. A card that is held keeps its form."""
-    rules = tmp_path / "rules.yaml"
-    rules.write_text("sliceCount: 4\n")
+    rules = tmp_path / "rules.json"
+    rules.write_text('{"sliceCount": 4}')
     node.serve_others()
     await_published(node)
     older = node.agent

@@ -54,12 +54,12 @@ def test_slices_are_counted_by_what_stands_published(node: Node) -> None:
 def test_slices_are_counted_by_what_was_promised_until_it_is_known_what_is_published(
     node: Node, tmp_path: Path
 ) -> None:
-    rules = tmp_path / "rules.yaml"
-    rules.write_text("sliceCount: 12")
+    rules = tmp_path / "rules.json"
+    rules.write_text('{"sliceCount": 12}')
     node.started(card_rules=rules)
     assert prepare(node, slices("one", 0, 8)) == ""
     node.stop()
-    rules.write_text("sliceCount: 6")
+    rules.write_text('{"sliceCount": 6}')
     node.started(card_rules=rules)
     assert prepare(node, slices("two", 0, 4)) == ""
     assert "of the 12 slices" in prepare(node, slices("three", 0, 1))
