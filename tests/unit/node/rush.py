@@ -26,11 +26,14 @@ class Asked:
 
 @dataclass(slots=True)
 class Rush:
-    """`calls` are made at once; `fits` says of each new claim whether it fitted before, alone."""
+    """`calls` are made at once; `fits` says of each new claim whether it fitted before, alone.
+    `given_back` are cards that the other claims had before: one that was allocated anew gives its
+    former ones back."""
 
     outside: Outside
     calls: Sequence[Asked]
     fits: Mapping[str, bool | None] = field(default_factory=dict)
+    given_back: Collection[PciAddress] = ()
 
     @classmethod
     def of(cls, outside: Outside, random: Random, new: Sequence[str], old: Sequence[str]) -> Rush:
@@ -43,7 +46,9 @@ class Rush:
         if random.random() < 0.3:
             calls.append(Asked("look"))
         random.shuffle(calls)
-        return cls(outside, calls, {uid: outside.fits(uid) for uid in new})
+        others = {call.uid for call in calls if call.uid} - {*new}
+        fits = {uid: outside.fits(uid) for uid in new}
+        return cls(outside, calls, fits, _cards(outside, others))
 
     def judge(self, done: Sequence[bool]) -> None:
         """`done` says which calls succeeded. Whatever their order was: of a card that only new
@@ -53,7 +58,8 @@ class Rush:
         answers: dict[str, set[bool]] = {}
         for call, ok in zip(self.calls, done, strict=True):
             answers.setdefault(call.uid, set()).add(ok)
-        for card in self._cards(self.fits) - self._cards(old):
+        others = _cards(self.outside, old).union(self.given_back)
+        for card in _cards(self.outside, self.fits) - others:
             self._judge_card(card, answers)
 
     def _judge_card(self, card: PciAddress, answers: Mapping[str, set[bool]]) -> None:
@@ -67,5 +73,6 @@ class Rush:
         if any(self.fits[uid] for uid in wanting):
             assert any(True in answers[uid] for uid in wanting), f"nobody got anything of {card}"
 
-    def _cards(self, uids: Collection[str]) -> set[PciAddress]:
-        return {card_of(result) for uid in uids for result in self.outside.results(uid)}
+
+def _cards(outside: Outside, uids: Collection[str]) -> set[PciAddress]:
+    return {card_of(result) for uid in uids for result in outside.results(uid)}
