@@ -34,6 +34,8 @@ _TEXT: Final = "text/plain; charset=utf-8"
 MOST_CONNECTIONS: Final = 64
 """Each has a thread: some MiB in all."""
 
+# At most so many of them wait for the start; the kubelet sends one probe at a time.
+_MOST_STARTING: Final = 4
 _MOST_READING: Final = 4  # at most so many of them read metrics, which takes milliseconds
 _METRICS_EVERY: Final = 0.1  # seconds between two renderings of the metrics
 _PATIENCE: Final = 30.0  # seconds; the chart's start-up probe waits longer
@@ -45,8 +47,8 @@ class ProbeServer:
     """Serves ``/healthz``, ``/readyz``, ``/startz``, ``/metrics``, ``/version``.
 
     A probe answers 200 ``ok``, or 503 with the reason, so that ``kubectl describe pod`` shows it.
-    ``/startz`` answers as ``/healthz``, but only when the program is ready or half a minute after
-    `start`: the kubelet reports every failed probe as a warning, so the readiness probe must begin
+    ``/startz`` answers as ``/healthz``, but only when the program is ready or half a minute has
+    passed: the kubelet reports every failed probe as a warning, so the readiness probe must begin
     after an ordinary start. Metrics are rendered at most ten times a second, and too many requests
     at once get 503, so that they delay neither probes nor the program's work. Port 0 is any free
     port; `port` has its number after `start`.
@@ -64,7 +66,7 @@ class ProbeServer:
         self._checks = {"/healthz": self.live, "/readyz": self.ready, "/startz": self._started}
         self._stop = threading.Event()
         self._wait = wait or self._stop.wait
-        self._patient_until = 0.0
+        self._starting = threading.Semaphore(_MOST_STARTING)
         self._reading = threading.Semaphore(_MOST_READING)
         self._rendering = threading.Lock()
         self._rendered_at, self._rendered = float("-inf"), b""
@@ -81,7 +83,6 @@ class ProbeServer:
             limit=MOST_CONNECTIONS,
         )
         self.port = self._server.server_address[1]
-        self._patient_until = self.clock() + _PATIENCE
         self._server.start()
 
     def stop(self) -> None:
@@ -118,10 +119,18 @@ class ProbeServer:
             self._reading.release()
 
     def _started(self) -> str | None:
-        while self.clock() < self._patient_until and self.ready() is not None:
+        if self._starting.acquire(blocking=False):
+            try:
+                self._await_start()
+            finally:
+                self._starting.release()
+        return self.live()
+
+    def _await_start(self) -> None:
+        end = self.clock() + _PATIENCE
+        while self.ready() is not None and self.clock() < end:
             if self._wait(_CHECK_EVERY):
                 break
-        return self.live()
 
 
 class _ProbeHandler(ConnectionHandler):

@@ -62,7 +62,7 @@ def test_metrics_are_made_ten_times_a_second_at_most() -> None:
         paused.append(seconds)
         return False
 
-    now = iter([0.0, 0.0, 0.0, 0.0, 0.03, 0.03, 0.1, 5.0, 5.0, 5.0])
+    now = iter([0.0, 0.0, 0.0, 0.03, 0.03, 0.1, 5.0, 5.0, 5.0])
     registry = CollectorRegistry()
     count = Counter("seen", "How often.", registry=registry)
     server = ProbeServer(

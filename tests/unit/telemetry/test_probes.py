@@ -140,6 +140,30 @@ def test_the_start_is_over_when_the_program_is_ready_or_late(
     assert passing.now == pytest.approx(waited, abs=0.11)
 
 
+def test_those_who_wait_for_the_start_keep_nobody_else_waiting(serve: Serve) -> None:
+    """Else they would have all threads for half a minute."""
+    asked = threading.Semaphore(0)
+
+    def never() -> str:
+        asked.release()
+        return "not yet"
+
+    server = serve(ready=never)
+    answers: list[int] = []
+    clients = [
+        threading.Thread(target=lambda: answers.append(ask(server, "/startz")[0])) for _ in range(4)
+    ]
+    for each in clients:
+        each.start()
+        assert asked.acquire(timeout=60)
+    assert ask(server, "/startz")[0] == 200
+    assert answers == []
+    server.stop()
+    for each in clients:
+        each.join(60)
+    assert answers == [200] * 4
+
+
 def test_a_start_that_is_waited_for_does_not_hold_up_the_end(serve: Serve) -> None:
     asked = threading.Event()
 
