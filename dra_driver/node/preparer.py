@@ -17,8 +17,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import pool_name
 from dra_driver.node.cdi.spec import device_id
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.checkpoint.ledger import ClaimState
-from dra_driver.node.checkpoint.records import PreparedDevices
+from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevices
 from dra_driver.node.claim_reader import Pause, RetryingReader
 from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.node.claims.reallocation import is_reallocated
@@ -65,7 +64,7 @@ class Preparer:
             read = in_parallel({ref.uid: partial(_read, reader, ref) for ref in refs})
             for uid, claim in call.items():
                 held = ledger.claims.get(uid)
-                if held is not None and held.state is ClaimState.PREPARE_COMPLETED:
+                if held is not None and held.state is ClaimStep.PREPARE_COMPLETED:
                     claim.held = held
                 _keep_error([claim], partial(self._plan, claim, read[uid]))
             resolve = partial(resolve_visible_cards, call, reader, ledger, self.node_name)

@@ -13,8 +13,8 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.directory import CdiDirectory, MetadataDirectory
 from dra_driver.node.cdi.metadata import contents
 from dra_driver.node.cdi.spec import Injection, read_record, render
-from dra_driver.node.checkpoint.ledger import ClaimState, PreparedClaim
-from dra_driver.node.checkpoint.records import PreparedDevices
+from dra_driver.node.checkpoint.ledger import PreparedClaim
+from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevices
 from dra_driver.node.claims.failures import attribute_to
 from dra_driver.node.ports import Hardware
 
@@ -84,7 +84,7 @@ class CdiSpecs:
         except InvalidValue:
             logger.exception("the CDI file of %s cannot be read", uid)
             return None
-        return PreparedClaim(owner, ClaimState.PREPARE_COMPLETED, devices, ())
+        return PreparedClaim(owner, ClaimStep.PREPARE_COMPLETED, devices, ())
 
     def read_cards(
         self, addresses: Collection[PciAddress], devices: PreparedDevices = ()

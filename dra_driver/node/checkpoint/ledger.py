@@ -7,7 +7,6 @@ one mode at a time, and no part of it is given twice.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from enum import StrEnum
 from typing import Any, Final
 
 import msgspec
@@ -29,17 +28,8 @@ from dra_driver.node.checkpoint.records import (
     read,
 )
 
-
-class ClaimState(StrEnum):
-    """How far a claim is on this node."""
-
-    PREPARE_STARTED = "intent"
-    PREPARE_COMPLETED = "prepared"
-    UNPREPARE_STARTED = "unpreparing"
-    RELEASED = "released"
-
-
-_STATES: Final = frozenset(state.value for state in ClaimState)
+STATES: Final = tuple(step for step in ClaimStep if step is not ClaimStep.FORGOTTEN)
+"""How far a claim can be on this node: the step that was written last."""
 
 
 class PreparedClaim(msgspec.Struct, frozen=True):
@@ -48,7 +38,7 @@ class PreparedClaim(msgspec.Struct, frozen=True):
     owner that is released."""
 
     owner: Owner
-    state: ClaimState
+    state: ClaimStep
     devices: tuple[PreparedDevice, ...]
     records: tuple[Mapping[str, Any], ...]
     names: CdiNames = {}
@@ -85,9 +75,9 @@ class Ledger(msgspec.Struct, frozen=True):
             left.pop(uid, None)
             return Ledger(left, self.switched, self.unknown)
         kept = held.records if held else ()
-        if record.kind in _STATES:
+        if record.kind in STATES:
             kept = tuple(raw for raw in kept if raw["kind"] != record.kind)
-            state = ClaimState(record.kind)
+            state = ClaimStep(record.kind)
             records = (*kept, record.raw)
             held = PreparedClaim(record.owner, state, record.devices, records, record.names)
         elif held is not None:
@@ -104,7 +94,7 @@ class Ledger(msgspec.Struct, frozen=True):
         """
         divided: set[PciAddress] = set()
         for held in self.claims.values():
-            for raw in sorted(held.records, key=lambda raw: raw["kind"] not in _STATES):
+            for raw in sorted(held.records, key=lambda raw: raw["kind"] not in STATES):
                 divided |= _divided_by(read(raw))
                 yield raw
         for card in sorted(self.switched):

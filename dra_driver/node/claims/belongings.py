@@ -24,7 +24,7 @@ from dra_driver.model.instance import Instance
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.files import CdiSpecs
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
+from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim
 from dra_driver.node.checkpoint.records import (
     CardRecordKind,
     ClaimStep,
@@ -169,9 +169,9 @@ class Belongings:
     def _begin(self, held: PreparedClaim) -> None:
         """Nothing is written before the file is removed where no card is changed: a kill between
         leaves a prepared owner, whose file recovery writes."""
-        is_prepared = held.state is ClaimState.PREPARE_COMPLETED
+        is_prepared = held.state is ClaimStep.PREPARE_COMPLETED
         changes = is_prepared and self.device_ops.changes_cards(held.devices)
-        if changes or held.state is ClaimState.PREPARE_STARTED:
+        if changes or held.state is ClaimStep.PREPARE_STARTED:
             self.journal.write(record(ClaimStep.UNPREPARE_STARTED, held.owner, held.devices))
 
     def _destroy(self, held: PreparedClaim) -> Undestroyed:

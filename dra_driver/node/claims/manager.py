@@ -21,7 +21,7 @@ from dra_driver.node.cdi.directory import CdiDirectory, MetadataDirectory
 from dra_driver.node.cdi.files import CdiSpecs, visible_cards
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
+from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim
 from dra_driver.node.checkpoint.records import (
     ClaimStep,
     PreparedDevice,
@@ -131,7 +131,7 @@ class PreparedClaimManager:
         Returns its devices. Raises Refused where it is not prepared any more.
         """
         with self._locked(owner.uid) as held:
-            if held is None or held.state is not ClaimState.PREPARE_COMPLETED:
+            if held is None or held.state is not ClaimStep.PREPARE_COMPLETED:
                 raise Refused(f"{owner.title} is being unprepared", remedy="the kubelet retries")
             self._belongings.restore(self._recorded(held), is_requested=True)
             return held.devices
@@ -167,10 +167,10 @@ class PreparedClaimManager:
         with self._locked(owner.uid) as held:
             if held is None:
                 return Outcome.UNCHANGED
-            if held.state is ClaimState.RELEASED:
+            if held.state is ClaimStep.RELEASED:
                 self._specs.remove(owner.uid)  # administrative access leaves nothing else
                 return Outcome.UNCHANGED
-            if held.state is ClaimState.PREPARE_COMPLETED:
+            if held.state is ClaimStep.PREPARE_COMPLETED:
                 if not held.records:
                     self._belongings.restore(self._recorded(held))
                     return Outcome.FINISHED
@@ -178,7 +178,7 @@ class PreparedClaimManager:
             self._belongings.release(held)
             if isinstance(held.owner, Orphan):
                 self._failures.on_unprepared(held.owner, held.devices)
-            is_prepare = held.state is ClaimState.PREPARE_STARTED
+            is_prepare = held.state is ClaimStep.PREPARE_STARTED
             return Outcome.ROLLED_BACK if is_prepare else Outcome.FINISHED
 
     def adopt_from_cdi(self, uid: str) -> Outcome:
@@ -224,7 +224,7 @@ class PreparedClaimManager:
             is_whole = self._journal.is_complete
             if held is None and (recall or not is_whole):
                 held = self._specs.read_claim(uid)
-            elif held is not None and held.state is ClaimState.PREPARE_STARTED and not is_whole:
+            elif held is not None and held.state is ClaimStep.PREPARE_STARTED and not is_whole:
                 # The record that ended the prepare may be lost: then the file proves that it ended,
                 # and has more than the intent has.
                 held = self._specs.read_claim(uid) or held
@@ -279,7 +279,7 @@ class PreparedClaimManager:
     def _replace(self, held: PreparedClaim, wanted: PreparedDevices) -> PreparedDevices:
         """Release an earlier allocation of the claim; returns the wanted devices with the earlier
         CDI names as aliases."""
-        if held.state is ClaimState.RELEASED:
+        if held.state is ClaimStep.RELEASED:
             return with_aliases(held.names, wanted)
         known = with_known_names(held)
         if has_same_names(held.devices, wanted):

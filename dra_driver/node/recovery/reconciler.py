@@ -22,8 +22,8 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FOREIGN
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
-from dra_driver.node.checkpoint.records import CardRecordKind, card_record
+from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim
+from dra_driver.node.checkpoint.records import CardRecordKind, ClaimStep, card_record
 from dra_driver.node.claims.belongings import Outcome
 from dra_driver.node.claims.drs_card import foreign
 from dra_driver.node.claims.manager import PreparedClaimManager
@@ -69,29 +69,19 @@ class Findings:
             self.recover(uid, f"claim {uid}", partial(claim_manager.adopt_from_cdi, uid))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recovery:
-    """Runs after `Journal.open` and before the kubelet can call.
+def recover_all(claim_manager: PreparedClaimManager, journal: Journal) -> Findings:
+    """Recover every claim of the journal, then every CDI file without a record, after
+    `Journal.open` and before the kubelet can call.
 
-    No call is answered before recovery has ended. It waits for a card that hangs once, and not for
-    each of its claims (`dra_driver.hardware.breaker`).
+    It waits for a card that hangs once, and not for each of its claims
+    (`dra_driver.hardware.breaker`). Raises JournalError or CdiError where journal or directory
+    cannot be used at all; a failure of one claim is in the findings.
     """
-
-    claim_manager: PreparedClaimManager
-    journal: Journal
-
-    def run(self) -> Findings:
-        """Recover every claim of the journal, then every CDI file without a record.
-
-        Raises JournalError or CdiError where journal or directory cannot be used at all; a failure
-        of one claim is in the findings.
-        """
-        findings = Findings()
-        for uid, held in self.journal.snapshot().claims.items():
-            step = partial(self.claim_manager.recover, held.owner)
-            findings.recover(uid, held.owner.title, step)
-        findings.adopt_unrecorded(self.claim_manager)
-        return findings
+    findings = Findings()
+    for uid, held in journal.snapshot().claims.items():
+        findings.recover(uid, held.owner.title, partial(claim_manager.recover, held.owner))
+    findings.adopt_unrecorded(claim_manager)
+    return findings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +108,7 @@ class NodeReconciler:
         findings = Findings()
         findings.adopt_unrecorded(self.claim_manager)
         for held in self.journal.snapshot().claims.values():
-            if held.state is not ClaimState.PREPARE_COMPLETED:
+            if held.state is not ClaimStep.PREPARE_COMPLETED:
                 self._recover(findings, held, examine=True)
         missing: set[str] = set()
         for card in cards:
@@ -128,7 +118,7 @@ class NodeReconciler:
                 logger.warning("card %s could not be examined: %s", card.address, error)
                 findings.unknown[card.address] = error
         for uid, held in self.journal.snapshot().claims.items():
-            if held.state is ClaimState.PREPARE_COMPLETED:
+            if held.state is ClaimStep.PREPARE_COMPLETED:
                 self._recover(findings, held, examine=uid in missing)
         return findings
 
@@ -167,7 +157,7 @@ class NodeReconciler:
 def _unfinished(ledger: Ledger, card: PciAddress) -> bool:
     """Whether a claim may have an instance on the card that its record does not name."""
     return any(
-        held.state is not ClaimState.PREPARE_COMPLETED or device.instance is None
+        held.state is not ClaimStep.PREPARE_COMPLETED or device.instance is None
         for held, device in ledger.holders_of(card)
         if device.mode is Mode.DRS
     )

@@ -18,7 +18,8 @@ from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import PODS
 from dra_driver.model.claims.claim import ClaimRef, Object, claim_names, reserved_for
 from dra_driver.model.errors import GcuError
-from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
+from dra_driver.node.checkpoint.ledger import Ledger
+from dra_driver.node.checkpoint.records import ClaimStep
 from dra_driver.node.ports import ObjectReader
 from dra_driver.node.results import in_parallel
 
@@ -66,7 +67,7 @@ def may_use_others(ledger: Ledger, ref: ClaimRef, claim: Object) -> bool:
         for uid, held in ledger.claims.items()
         if isinstance(held.owner, ClaimRef)
         and held.owner.namespace == ref.namespace
-        and held.state is ClaimState.PREPARE_COMPLETED
+        and held.state is ClaimStep.PREPARE_COMPLETED
         and uid != ref.uid
     }
     if not all(map(_is_pod, consumers)):

@@ -17,8 +17,8 @@ from dra_driver.model.claims.claim import ClaimRef, Object, claim_names
 from dra_driver.model.claims.usage_sets import UsageSet, Use, may_be_together, usage_sets
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
-from dra_driver.node.checkpoint.records import PreparedDevice, PreparedDevices
+from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim
+from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice, PreparedDevices
 from dra_driver.node.ports import ObjectReader
 from dra_driver.node.prepare_call import PrepareCall, planned
 from dra_driver.node.visibility.pods import find_pods, is_of_group, may_use_others, title
@@ -137,7 +137,7 @@ class _Uses(msgspec.Struct, frozen=True):
             if claim and uid is None:
                 # It was prepared for another pod, so the kubelet leaves it out of the call.
                 for prepared in ledger.claims_named(namespace, claim):
-                    if prepared.state is ClaimState.PREPARE_COMPLETED:
+                    if prepared.state is ClaimStep.PREPARE_COMPLETED:
                         uid = prepared.owner.uid
                         held[uid] = prepared
             if uid is not None:
