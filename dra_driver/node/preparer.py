@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,9 +24,8 @@ from dra_driver.node.claims.reallocation import is_reallocated
 from dra_driver.node.locks import Locks
 from dra_driver.node.plan import planned_devices
 from dra_driver.node.ports import IsCancelled, ObjectReader
-from dra_driver.node.prepare_call import CallClaim, planned
 from dra_driver.node.results import attempt, in_parallel
-from dra_driver.node.visibility.visible_cards import resolve_visible_cards
+from dra_driver.node.visibility.visible_cards import CallClaim, planned, resolve_visible_cards
 from dra_driver.util.hooks import Clock
 
 OnPrepared = Callable[[Object], None]
@@ -66,9 +65,11 @@ class Preparer:
                 held = ledger.claims.get(uid)
                 if held is not None and held.state is ClaimStep.PREPARE_COMPLETED:
                     claim.held = held
-                _keep_error([claim], partial(self._plan, claim, read[uid]))
+                claim.error = attempt(partial(self._plan, claim, read[uid]))
             resolve = partial(resolve_visible_cards, call, reader, ledger, self.node_name)
-            _keep_error(planned(call).values(), resolve)
+            error = attempt(resolve)
+            for claim in planned(call).values():
+                claim.error = error
             new = planned(call)
             prepared = in_parallel(
                 {uid: partial(self._prepare, claim, is_cancelled) for uid, claim in call.items()},
@@ -118,14 +119,6 @@ class Preparer:
                 claim.ref, claim.devices, is_cancelled=is_cancelled
             )
         return _answer(claim.ref, devices)
-
-
-def _keep_error(claims: Collection[CallClaim], step: Callable[[], None]) -> None:
-    """Run a step for the claims; its error is theirs."""
-    error = attempt(step)
-    if error is not None:
-        for claim in claims:
-            claim.error = error
 
 
 def _answer(ref: ClaimRef, devices: PreparedDevices) -> Prepared:

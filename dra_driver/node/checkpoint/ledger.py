@@ -132,14 +132,15 @@ class Ledger(msgspec.Struct, frozen=True):
             device.instance for _, device in self.holders_of(card) if device.instance is not None
         )
 
-    def claims_named(self, namespace: str, name: str) -> tuple[PreparedClaim, ...]:
-        """The claims of that name; several if one was deleted and created again."""
-        return tuple(
-            held
+    def prepared_in(self, namespace: str) -> dict[ClaimRef, PreparedClaim]:
+        """The prepared claims of that namespace."""
+        return {
+            held.owner: held
             for held in self.claims.values()
             if isinstance(held.owner, ClaimRef)
-            and (held.owner.namespace, held.owner.name) == (namespace, name)
-        )
+            and held.owner.namespace == namespace
+            and held.state is ClaimStep.PREPARE_COMPLETED
+        }
 
     def admit(
         self,

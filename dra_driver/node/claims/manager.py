@@ -29,8 +29,8 @@ from dra_driver.node.checkpoint.records import (
     Record,
     record,
 )
-from dra_driver.node.claims.belongings import Belongings, OnRecreated, Outcome
-from dra_driver.node.claims.device_ops import DeviceOps, SliceCount
+from dra_driver.node.claims.belongings import Belongings, Outcome
+from dra_driver.node.claims.device_ops import DeviceOps, OnRecreated, SliceCount
 from dra_driver.node.claims.drs_card import DrsCard
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
 from dra_driver.node.claims.reallocation import (
@@ -97,9 +97,7 @@ class PreparedClaimManager:
         """
         with self._locked(owner.uid, devices) as held:
             if held is not None and is_prepared_with(owner, held, devices):
-                self._belongings.restore(
-                    self._with_owner(self._recorded(held), owner), is_requested=True
-                )
+                self._belongings.restore(self._recorded(held, owner), is_requested=True)
                 return held.devices
             # With the owner's lock: an unprepare that waits for it finds what is created here.
             if is_cancelled is not None and is_cancelled():
@@ -133,7 +131,7 @@ class PreparedClaimManager:
         with self._locked(owner.uid) as held:
             if held is None or held.state is not ClaimStep.PREPARE_COMPLETED:
                 raise Refused(f"{owner.title} is being unprepared", remedy="the kubelet retries")
-            self._belongings.restore(self._recorded(held), is_requested=True)
+            self._belongings.restore(self._recorded(held, owner), is_requested=True)
             return held.devices
 
     def unprepare(self, owner: Owner) -> None:
@@ -172,7 +170,7 @@ class PreparedClaimManager:
                 return Outcome.UNCHANGED
             if held.state is ClaimStep.PREPARE_COMPLETED:
                 if not held.records:
-                    self._belongings.restore(self._recorded(held))
+                    self._belongings.restore(self._recorded(held, held.owner))
                     return Outcome.FINISHED
                 return self._belongings.restore(held) if examine else self._belongings.render(held)
             self._belongings.release(held)
@@ -193,7 +191,7 @@ class PreparedClaimManager:
                 return Outcome.REMOVED if self._specs.remove(uid) else Outcome.UNCHANGED
             if held.records:
                 return Outcome.UNCHANGED
-            self._recorded(held)
+            self._recorded(held, held.owner)
             return Outcome.ADOPTED
 
     def uids_without_record(self) -> frozenset[str]:
@@ -233,12 +231,12 @@ class PreparedClaimManager:
             with self._locks.cards(cards):
                 yield held
 
-    def _recorded(self, held: PreparedClaim) -> PreparedClaim:
-        """Write a record of a claim that has none; raises Refused where another owner holds its
-        card."""
-        if not held.records:
-            self._admit(ClaimStep.PREPARE_COMPLETED, held.owner, held.devices)
-        return held
+    def _recorded(self, held: PreparedClaim, owner: Owner) -> PreparedClaim:
+        """Write a record of a claim that has none, or whose owner has changed: devices of a
+        container that are allocated again. Raises Refused where another owner holds its card."""
+        if not held.records or held.owner != owner:
+            self._admit(ClaimStep.PREPARE_COMPLETED, owner, held.devices)
+        return replace(held, owner=owner)
 
     def _admit(
         self,
@@ -268,13 +266,6 @@ class PreparedClaimManager:
                 # reconciliation or the next start finishes it.
                 logger.exception("%s could not be undone yet", uid)
             raise
-
-    def _with_owner(self, held: PreparedClaim, owner: Owner) -> PreparedClaim:
-        """Record the owner as it is now: devices of a container that are allocated again."""
-        if held.owner == owner:
-            return held
-        self._journal.write(record(ClaimStep.PREPARE_COMPLETED, owner, held.devices))
-        return replace(held, owner=owner)
 
     def _replace(self, held: PreparedClaim, wanted: PreparedDevices) -> PreparedDevices:
         """Release an earlier allocation of the claim; returns the wanted devices with the earlier

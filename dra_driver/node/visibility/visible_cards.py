@@ -8,6 +8,7 @@ pods.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -18,12 +19,35 @@ from dra_driver.model.claims.usage_sets import UsageSet, Use, may_be_together, u
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim
-from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice, PreparedDevices
+from dra_driver.node.checkpoint.records import PreparedDevice, PreparedDevices
 from dra_driver.node.ports import ObjectReader
-from dra_driver.node.prepare_call import PrepareCall, planned
 from dra_driver.node.visibility.pods import find_pods, is_of_group, may_use_others, title
 
 _REMEDY: Final = "use the same claims together in every pod that shares one of them"
+
+
+@dataclass(slots=True)
+class CallClaim:
+    """One claim of a prepare call, a row that the steps of the call fill in.
+
+    `held` is set if it is prepared already. Otherwise `object` is what the API server has, and
+    `devices` are to be prepared. After an `error` nothing more is done for the claim.
+    """
+
+    ref: ClaimRef
+    held: PreparedClaim | None = None
+    object: Object | None = None
+    devices: PreparedDevices = ()
+    error: GcuError | None = None
+
+
+PrepareCall = Mapping[str, CallClaim]
+"""All claims of a call, by UID."""
+
+
+def planned(call: PrepareCall) -> dict[str, CallClaim]:
+    """The claims whose devices are to be prepared, by UID."""
+    return {uid: each for uid, each in call.items() if each.held is None and each.error is None}
 
 
 def resolve_visible_cards(
@@ -131,17 +155,15 @@ class _Uses(msgspec.Struct, frozen=True):
         namespace = pod["metadata"].get("namespace", "")
         by_name = {claim.ref.name: uid for uid, claim in call.items()}
         held = {uid: claim.held for uid, claim in call.items() if claim.held is not None}
+        # Those that were prepared for other pods, which the kubelet leaves out of the call.
+        others = {ref.name: each for ref, each in ledger.prepared_in(namespace).items()}
         names: dict[str, str] = {}
-        for entry, claim in claim_names(pod).items():
-            uid = by_name.get(claim or "")
-            if claim and uid is None:
-                # It was prepared for another pod, so the kubelet leaves it out of the call.
-                for prepared in ledger.claims_named(namespace, claim):
-                    if prepared.state is ClaimStep.PREPARE_COMPLETED:
-                        uid = prepared.owner.uid
-                        held[uid] = prepared
-            if uid is not None:
-                names[entry] = uid
+        for entry, name in claim_names(pod).items():
+            if name in by_name:
+                names[entry] = by_name[name]
+            elif name in others:
+                names[entry] = uid = others[name].owner.uid
+                held[uid] = others[name]
         devices = {uid: each.devices for uid, each in held.items()}
         devices |= {uid: each.devices for uid, each in planned(call).items()}
         requests = {uid: frozenset(h.request for h in every) for uid, every in devices.items()}

@@ -21,8 +21,7 @@ from dra_driver.node.cdi.directory import CdiDirectory, MetadataDirectory
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.records import PreparedDevice
-from dra_driver.node.claims.belongings import RecreatedInstance
-from dra_driver.node.claims.device_ops import SliceCount
+from dra_driver.node.claims.device_ops import RecreatedInstance, SliceCount
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
 from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.node.locks import Locks, Take, take_lock
