@@ -103,7 +103,7 @@ class Preparer:
                 return
             claim.held = None
         if isinstance(read, GcuError):
-            raise _explained(claim.ref, read)
+            raise read
         claim.object = read
         claim.devices = planned_devices(
             read, claim.ref, pool=pool_name(self.node_name), share=self.claim_manager.share
@@ -136,16 +136,13 @@ def _answer(ref: ClaimRef, devices: PreparedDevices) -> Prepared:
 
 def _read(reader: ObjectReader, ref: ClaimRef) -> Object:
     check_id(ref.uid, "UID")
-    return reader.get(RESOURCE_CLAIMS, ref.name, namespace=ref.namespace)
-
-
-def _explained(ref: ClaimRef, error: GcuError) -> GcuError:
-    if isinstance(error, NotFound):
-        return Refused(
+    try:
+        return reader.get(RESOURCE_CLAIMS, ref.name, namespace=ref.namespace)
+    except NotFound as error:
+        raise Refused(
             f"claim {ref} with UID {ref.uid} does not exist",
             remedy="delete the pod that was made for it",
-        )
-    return error
+        ) from error
 
 
 def _need_efsmi(devices: PreparedDevices) -> bool:

@@ -115,10 +115,9 @@ class Ledger(msgspec.Struct, frozen=True):
             if device.device_name.endswith(suffix) and not device.admin_access
         )
 
-    def drs_holders_of(self, card: PciAddress) -> frozenset[str]:
-        """The UIDs of the owners that use the card in DRS mode."""
-        holders = self.holders_of(card)
-        return frozenset(each.owner.uid for each, device in holders if device.mode is Mode.DRS)
+    def drs_holders_of(self, card: PciAddress) -> list[tuple[PreparedClaim, PreparedDevice]]:
+        """The owners that use the card in DRS mode, as `holders_of`."""
+        return [each for each in self.holders_of(card) if each[1].mode is Mode.DRS]
 
     def promised_slices(self, card: PciAddress) -> int | None:
         """The card's number of slices as its owners' slices were counted; the largest, if they

@@ -200,7 +200,7 @@ class DeviceOps:
         ledger = self._journal.snapshot()
         out = []
         for card in sorted(ledger.switched.intersection(cards)):
-            if ledger.drs_holders_of(card) - {owner.uid}:
+            if any(held.owner.uid != owner.uid for held, _ in ledger.drs_holders_of(card)):
                 continue
             try:
                 if self._drs.reset(card):

@@ -35,7 +35,6 @@ from dra_driver.node.claims.drs_card import DrsCard
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
 from dra_driver.node.claims.reallocation import (
     aliases,
-    has_same_names,
     is_prepared_with,
     with_aliases,
     with_known_names,
@@ -273,7 +272,7 @@ class PreparedClaimManager:
         if held.state is ClaimStep.RELEASED:
             return with_aliases(held.names, wanted)
         known = with_known_names(held)
-        if has_same_names(held.devices, wanted):
+        if {device.cdi_name for device in held.devices} == {each.cdi_name for each in wanted}:
             self._belongings.release(held)
         else:
             self._belongings.release_or_orphan(known)

@@ -71,10 +71,5 @@ def with_aliases(earlier: CdiNames, wanted: PreparedDevices) -> PreparedDevices:
     return tuple(named)
 
 
-def has_same_names(one: Iterable[PreparedDevice], other: Iterable[PreparedDevice]) -> bool:
-    """Whether both have the same CDI names."""
-    return {device.cdi_name for device in one} == {device.cdi_name for device in other}
-
-
 def _key(device: PreparedDevice) -> tuple[str, str, str | None]:
     return device.request, device.device_name, device.share_id

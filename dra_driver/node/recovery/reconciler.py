@@ -17,12 +17,10 @@ from dra_driver.hardware.drs.drs import Drs
 from dra_driver.model.card import Card, Problem, Virtualization
 from dra_driver.model.claims.owner import Orphan
 from dra_driver.model.errors import GcuError
-from dra_driver.model.instance import Instance
-from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FOREIGN
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim
+from dra_driver.node.checkpoint.ledger import PreparedClaim
 from dra_driver.node.checkpoint.records import CardRecordKind, ClaimStep, card_record
 from dra_driver.node.claims.belongings import Outcome
 from dra_driver.node.claims.drs_card import foreign
@@ -138,12 +136,22 @@ class NodeReconciler:
                 return
             listed = self.drs.instances(address)
             unheld = foreign(listed, ledger, address)
-            if unheld and not _unfinished(ledger, address):
+            holders = ledger.drs_holders_of(address)
+            # A claim may have an instance on the card that its record does not name.
+            unfinished = any(
+                held.state is not ClaimStep.PREPARE_COMPLETED or device.instance is None
+                for held, device in holders
+            )
+            if unheld and not unfinished:
                 text = (
                     f"DRS instances without a record of this agent: {', '.join(map(str, unheld))}"
                 )
                 findings.foreign[address] = Problem(TAINT_FOREIGN, "", text)
-            missing |= _without(ledger, address, listed)
+            missing |= {
+                held.owner.uid
+                for held, device in holders
+                if device.instance is None or not device.instance.is_in(listed)
+            }
             in_doubt = card.virtualization is not None and not listed and not switched
             if in_doubt and self.drs.is_on(address):
                 if not adopt:
@@ -152,22 +160,3 @@ class NodeReconciler:
                     return
                 self.journal.write(card_record(CardRecordKind.DRS_ON, address))
         self.claim_manager.disable_drs(address)
-
-
-def _unfinished(ledger: Ledger, card: PciAddress) -> bool:
-    """Whether a claim may have an instance on the card that its record does not name."""
-    return any(
-        held.state is not ClaimStep.PREPARE_COMPLETED or device.instance is None
-        for held, device in ledger.holders_of(card)
-        if device.mode is Mode.DRS
-    )
-
-
-def _without(ledger: Ledger, card: PciAddress, listed: tuple[Instance, ...]) -> set[str]:
-    """The UIDs of claims whose instance is not listed."""
-    return {
-        held.owner.uid
-        for held, device in ledger.holders_of(card)
-        if device.mode is Mode.DRS
-        and (device.instance is None or not device.instance.is_in(listed))
-    }

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import msgspec
 from msgspec.structs import replace
 
 from dra_driver.model.claims.claim import ClaimRef, Object, claim_names
@@ -120,16 +119,33 @@ def _for_pod(
     """The devices of each planned claim with the cards that the pod's containers see, or its error.
     Raises Refused if the containers break the rule."""
     new = planned(call)
+    by_name = {claim.ref.name: uid for uid, claim in call.items()}
+    held = {uid: claim.held for uid, claim in call.items() if claim.held is not None}
     failed = {uid: claim.error for uid, claim in call.items() if claim.error is not None}
-    uses = _Uses.of(call, pod, ledger, failed)
-    sets = usage_sets(pod, uses.names, uses.requests)
+    # Those that were prepared for other pods, which the kubelet leaves out of the call.
+    prepared = ledger.prepared_in(pod["metadata"].get("namespace", ""))
+    others = {ref.name: each for ref, each in prepared.items()}
+    names: dict[str, str] = {}  # the UID by the pod's name of a claim of this driver
+    for entry, name in claim_names(pod).items():
+        if name in by_name:
+            names[entry] = by_name[name]
+        elif name in others:
+            names[entry] = uid = others[name].owner.uid
+            held[uid] = others[name]
+    devices = {uid: each.devices for uid, each in held.items()}
+    devices |= {uid: each.devices for uid, each in new.items()}
+    requests = {uid: frozenset(each.request for each in every) for uid, every in devices.items()}
+    # The devices of a claim that could not be planned are unknown, but not the pod's requests.
+    requests |= {uid: _asked(pod, names, uid) for uid in failed}
+    sets = usage_sets(pod, names, requests)
     while True:
         failures = len(failed)
         resolved: dict[str, PreparedDevices | GcuError] = {}
         for uid in sorted(new.keys() - failed.keys()):
             try:
                 resolved[uid] = tuple(
-                    uses.resolved(uid, device, sets) for device in new[uid].devices
+                    _resolved(device, sets[Use(uid, device.request)], devices, held, failed)
+                    for device in devices[uid]
                 )
             except Refused as error:
                 failed[uid] = error
@@ -138,71 +154,36 @@ def _for_pod(
             return resolved | failed
 
 
-class _Uses(msgspec.Struct, frozen=True):
-    """The pod's claims of this driver. `names` maps the pod's name of a claim to its UID; the other
-    maps are by UID."""
-
-    names: Mapping[str, str]
-    requests: Mapping[str, frozenset[str]]
-    devices: Mapping[str, PreparedDevices]
-    held: Mapping[str, PreparedClaim]
-    failed: Mapping[str, GcuError]
-
-    @classmethod
-    def of(
-        cls, call: PrepareCall, pod: Object, ledger: Ledger, failed: Mapping[str, GcuError]
-    ) -> _Uses:
-        namespace = pod["metadata"].get("namespace", "")
-        by_name = {claim.ref.name: uid for uid, claim in call.items()}
-        held = {uid: claim.held for uid, claim in call.items() if claim.held is not None}
-        # Those that were prepared for other pods, which the kubelet leaves out of the call.
-        others = {ref.name: each for ref, each in ledger.prepared_in(namespace).items()}
-        names: dict[str, str] = {}
-        for entry, name in claim_names(pod).items():
-            if name in by_name:
-                names[entry] = by_name[name]
-            elif name in others:
-                names[entry] = uid = others[name].owner.uid
-                held[uid] = others[name]
-        devices = {uid: each.devices for uid, each in held.items()}
-        devices |= {uid: each.devices for uid, each in planned(call).items()}
-        requests = {uid: frozenset(h.request for h in every) for uid, every in devices.items()}
-        # The devices of a claim that could not be planned are unknown, but not the pod's requests.
-        requests |= {uid: _asked(pod, names, uid) for uid in failed}
-        return cls(names, requests, devices, held, failed)
-
-    def resolved(
-        self, uid: str, device: PreparedDevice, sets: Mapping[Use, UsageSet]
-    ) -> PreparedDevice:
-        """The device with the cards of its usage set; raises Refused if they are unknown."""
-        own = sets[Use(uid, device.request)]
-        for use in sorted(own):
-            if use.claim in self.failed:
-                raise Refused(
-                    "a container that uses this claim also uses one that is not ready: "
-                    f"{self.failed[use.claim]}"
-                )
-        visible = _cards_seen(self._devices_of(own))
-        for use in sorted(own):
-            held = self.held.get(use.claim)
-            if held is not None and any(
-                other.request == use.request and other.visible_cards != visible
-                for other in held.devices
-            ):
-                raise Refused(
-                    f"a container that uses this claim also uses {held.owner.title}, which "
-                    "was prepared for a pod that combines it with other requests",
-                    remedy=_REMEDY,
-                )
-        return replace(device, visible_cards=visible)
-
-    def _devices_of(self, uses: UsageSet) -> PreparedDevices:
-        return tuple(
-            device
-            for use in sorted(uses)
-            for device in self.devices[use.claim]
-            if device.request == use.request
-        )
+def _resolved(
+    device: PreparedDevice,
+    used: UsageSet,
+    devices: Mapping[str, PreparedDevices],
+    held: Mapping[str, PreparedClaim],
+    failed: Mapping[str, GcuError],
+) -> PreparedDevice:
+    """The device with the cards of its usage set; raises Refused if they are unknown. The maps are
+    by UID."""
+    for use in sorted(used):
+        if use.claim in failed:
+            raise Refused(
+                "a container that uses this claim also uses one that is not ready: "
+                f"{failed[use.claim]}"
+            )
+    together = [
+        (use.claim, other)
+        for use in sorted(used)
+        for other in devices[use.claim]
+        if other.request == use.request
+    ]
+    visible = _cards_seen([other for _, other in together])
+    for uid, other in together:
+        if uid in held and other.visible_cards != visible:
+            raise Refused(
+                f"a container that uses this claim also uses {held[uid].owner.title}, which "
+                "was prepared for a pod that combines it with other requests",
+                remedy=_REMEDY,
+            )
+    return replace(device, visible_cards=visible)
 
 
 def _asked(pod: Mapping[str, Any], names: Mapping[str, str], uid: str) -> frozenset[str]:
@@ -216,7 +197,7 @@ def _asked(pod: Mapping[str, Any], names: Mapping[str, str], uid: str) -> frozen
     return frozenset(asked)
 
 
-def _cards_seen(devices: PreparedDevices) -> tuple[PciAddress, ...]:
+def _cards_seen(devices: Sequence[PreparedDevice]) -> tuple[PciAddress, ...]:
     """The cards of a container's `devices`; raises Refused if it must not have all of them."""
     if not may_be_together([device.mode for device in devices]):
         names = ", ".join(device.device_name for device in devices)
