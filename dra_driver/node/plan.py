@@ -218,11 +218,6 @@ def _form(devices: Mapping[str, Any], request: str) -> Mapping[str, Any]:
     main, _, sub = request.partition("/")
     for entry in devices.get("requests") or ():
         if entry["name"] == main:
-            forms: list[Mapping[str, Any]] = [
-                entry.get("exactly") or {},
-                *(entry.get("firstAvailable") or ()),
-            ]
-            for form in forms:
-                if form.get("name", "") == sub:
-                    return form
+            forms = [entry.get("exactly") or {}, *(entry.get("firstAvailable") or ())]
+            return next((form for form in forms if form.get("name", "") == sub), {})
     return {}

@@ -55,7 +55,7 @@ class CdiSpecs:
         cannot be read."""
         present = self.cdi.read(held.owner.uid)
         try:
-            cards = self.read_cards(visible_cards(held.devices), held.devices)
+            cards = self.read_cards(held.devices)
         except HardwareError:
             if present is None:
                 raise
@@ -87,21 +87,18 @@ class CdiSpecs:
         return PreparedClaim(owner, ClaimStep.PREPARE_COMPLETED, devices, ())
 
     def read_cards(
-        self, addresses: Collection[PciAddress], devices: PreparedDevices = ()
+        self, devices: PreparedDevices, addresses: Collection[PciAddress] = ()
     ) -> dict[PciAddress, Card]:
-        """The cards as they are now. Raises HardwareError for a card that cannot be read, or that
-        lacks device nodes; the error names the card's device among `devices`."""
+        """The cards as they are now, at `addresses`, or all that a container with `devices` sees.
+        Raises HardwareError for a card that cannot be read, or that lacks device nodes; the error
+        names the card's device."""
+        seen = {address for device in devices for address in device.visible_cards}
         names = {device.card: device.device_name for device in devices}
         cards: dict[PciAddress, Card] = {}
-        for address in sorted(addresses):
+        for address in sorted(addresses or seen):
             with attribute_to(names.get(address)):
                 cards[address] = _complete(self.hardware.card(address))
         return cards
-
-
-def visible_cards(devices: PreparedDevices) -> set[PciAddress]:
-    """The cards that the variables of a container with `devices` name."""
-    return {address for device in devices for address in device.visible_cards}
 
 
 def _complete(card: Card) -> Card:

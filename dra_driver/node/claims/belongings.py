@@ -29,7 +29,6 @@ from dra_driver.node.checkpoint.records import (
     Record,
     card_record,
     record,
-    released_record,
 )
 from dra_driver.node.claims.device_ops import DeviceOps, OnRecreated, Undestroyed
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
@@ -170,16 +169,15 @@ class Belongings:
         out = self.device_ops.leave_drs(held.owner, held.cards - lost)
         off = [card_record(CardRecordKind.DRS_OFF, card) for card in out]
         names = {} if drop_aliases else aliases(held.devices)
-        end = record(ClaimStep.FORGOTTEN, held.owner, ())
-        if names:
-            end = released_record(held.owner, names)
+        kind = ClaimStep.RELEASED if names else ClaimStep.FORGOTTEN
+        end = record(kind, held.owner, (), names)
         orphans = tuple(replace(device, cdi_aliases=()) for device, _ in undestroyed)
         self.journal.commit(lambda now: [*orphan_records(now, held.owner, orphans), end, *off])
 
     def _recreate(self, held: PreparedClaim, missing: frozenset[PciAddress]) -> None:
         may_run = self.specs.exists(held.owner.uid)
         with self.failures.attempt(held.owner, held.devices):
-            cards = self.specs.read_cards(missing, held.devices)
+            cards = self.specs.read_cards(held.devices, missing)
             devices = self.device_ops.recreate(
                 held.owner,
                 held.devices,

@@ -18,7 +18,7 @@ from dra_driver.model.claims.owner import Orphan, Owner
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.directory import CdiDirectory, MetadataDirectory
-from dra_driver.node.cdi.files import CdiSpecs, visible_cards
+from dra_driver.node.cdi.files import CdiSpecs
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim
@@ -107,7 +107,7 @@ class PreparedClaimManager:
             with self._failures.attempt(owner, devices):
                 if held is not None:
                     devices = self._replace(held, devices)
-                cards = self._specs.read_cards(visible_cards(devices), devices)
+                cards = self._specs.read_cards(devices)
                 devices = self._device_ops.with_state_before(devices, cards)
                 totals = self._device_ops.totals(devices, cards)
                 changes = self._device_ops.changes_cards(devices)
