@@ -143,8 +143,11 @@ class DeviceOps:
             with attribute_to(device.device_name):
                 if device.mode is Mode.DRS:
                     made[at] = self._drs.create(device, cards[device.card])
-                else:
-                    self._require_drs_off(device.card)
+                elif not self._is_drs_off(device.card):
+                    raise ForeignCard(
+                        f"card {device.card} is still in DRS mode, and efsmi did not switch it off",
+                        remedy="the agent tries again at the next call",
+                    )
             if made[at] != device and device is not devices[-1]:
                 self._journal.write(record(ClaimStep.PREPARE_STARTED, owner, tuple(made)))
         return tuple(made)
@@ -211,20 +214,16 @@ class DeviceOps:
                 logger.exception("card %s stays in DRS mode for now", card)
         return tuple(out)
 
-    def disable_drs(self, card: PciAddress) -> None:
-        """Switch a card's DRS mode off, and record it."""
-        if self._drs.reset(card):
+    def disable_drs(self, card: PciAddress) -> bool:
+        """Switch a card's DRS mode off, and record it. Returns whether it is off: not while efsmi
+        lists an instance."""
+        is_off = self._drs.reset(card)
+        if is_off:
             self._journal.write(card_record(CardRecordKind.DRS_OFF, card))
+        return is_off
 
-    def _require_drs_off(self, card: PciAddress) -> None:
-        if card not in self._journal.snapshot().switched:
-            return
-        self.disable_drs(card)
-        if card in self._journal.snapshot().switched:
-            raise ForeignCard(
-                f"card {card} is still in DRS mode, and efsmi did not switch it off",
-                remedy="the agent tries again at the next call",
-            )
+    def _is_drs_off(self, card: PciAddress) -> bool:
+        return card not in self._journal.snapshot().switched or self.disable_drs(card)
 
     def _with_state_before(self, device: PreparedDevice) -> PreparedDevice:
         if device.mode is Mode.DRS:
