@@ -49,7 +49,13 @@ def planned_devices(
     with the reason, InvalidValue for a device name that this driver does not publish or for invalid
     configuration, and what `share` raises.
     """
-    _check_identity(claim, ref)
+    actual = ClaimRef.of(claim)
+    if actual.uid != ref.uid:
+        raise Refused(
+            f"claim {ref} with UID {ref.uid} is gone; a claim of the same name has UID "
+            f"{actual.uid}",
+            remedy="delete the pod that was made for the former claim",
+        )
     found = allocation(claim)
     if found is None:
         raise Refused(
@@ -78,16 +84,6 @@ def planned_devices(
         devices.append(replace(device, made_for=pod, metadata=metadata))
     _check_names(devices, ref)
     return tuple(devices)
-
-
-def _check_identity(claim: Mapping[str, Any], ref: ClaimRef) -> None:
-    actual = ClaimRef.of(claim)
-    if actual.uid != ref.uid:
-        raise Refused(
-            f"claim {ref} with UID {ref.uid} is gone; a claim of the same name has UID "
-            f"{actual.uid}",
-            remedy="delete the pod that was made for the former claim",
-        )
 
 
 def _check_names(devices: Iterable[PreparedDevice], ref: ClaimRef) -> None:

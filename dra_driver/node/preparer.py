@@ -118,20 +118,16 @@ class Preparer:
             devices = self.claim_manager.prepare(
                 claim.ref, claim.devices, is_cancelled=is_cancelled
             )
-        return _answer(claim.ref, devices)
-
-
-def _answer(ref: ClaimRef, devices: PreparedDevices) -> Prepared:
-    return tuple(
-        ClaimDevice(
-            request=device.request,
-            pool=device.pool,
-            device=device.device_name,
-            cdi_ids=(device_id(ref, device),),
-            share_id=device.share_id,
+        return tuple(
+            ClaimDevice(
+                request=device.request,
+                pool=device.pool,
+                device=device.device_name,
+                cdi_ids=(device_id(claim.ref, device),),
+                share_id=device.share_id,
+            )
+            for device in devices
         )
-        for device in devices
-    )
 
 
 def _read(reader: ObjectReader, ref: ClaimRef) -> Object:

@@ -53,7 +53,8 @@ class CdiSpecs:
         """Write a prepared owner's file if it is missing or outdated, for example after a minor
         changed. Returns whether it was. Raises HardwareError if the file is missing and its cards
         cannot be read."""
-        present = self.cdi.read(held.owner.uid)
+        uid = held.owner.uid
+        present = self.cdi.read(uid)
         try:
             cards = self.read_cards(held.devices)
         except HardwareError:
@@ -62,7 +63,6 @@ class CdiSpecs:
             # A container that starts with a card that is gone gets its error from the runtime.
             logger.warning("the CDI file of %s is not compared", held.owner.title, exc_info=True)
             return False
-        uid = held.owner.uid
         wanted = render(held.owner, held.devices, cards, self.injection, self.metadata.path)
         metadata = contents(held.owner, held.devices, cards).items()
         if wanted == present and all(
