@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -124,10 +123,13 @@ class Journal:
         No other thread or process writes between the state and the records, so a rule that `decide`
         checks stays true. If it raises, nothing is written. The records are durable on return.
         """
-        with self._writing():
+
+        def append() -> None:
             for record in decide(self._ledger):
                 self._append(record.raw)
                 self._ledger = self._ledger.apply(record)
+
+        self._write(append)
 
     def write(self, record: Record) -> None:
         """Write a record without a rule to check; durable on return."""
@@ -141,23 +143,25 @@ class Journal:
 
     def mark_rebuilt(self, losses: int) -> None:
         """Mark the journal as complete, if no further loss was found since `losses` was read."""
-        with self._writing():
+
+        def append() -> None:
             if self.losses == losses:
                 self._header.pop(_INCOMPLETE, None)
                 self._append(self._header)
+
+        self._write(append)
 
     def _check_open(self) -> None:
         if not self._is_open:
             raise JournalError("the journal has not been read since the agent's start")
 
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """Around appends: what was written before is known, and all is durable afterwards."""
+    def _write(self, append: Callable[[], None]) -> None:
+        """Append to what was written before; all is durable on return."""
         with self._mutex:
             self._check_open()
             with self._file.locked():
                 self._refresh()
-                yield
+                append()
                 ticket = self._written
         self._make_durable(ticket)
 

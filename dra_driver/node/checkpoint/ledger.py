@@ -181,7 +181,12 @@ def _divided_by(record: Record) -> frozenset[PciAddress]:
 
 
 def _exclude(owner: Owner, wanted: PreparedDevice, holder: Owner, held: PreparedDevice) -> None:
-    if wanted.card != held.card or _is_handed_on(owner, wanted, holder, held):
+    if wanted.card != held.card:
+        return
+    grants = isinstance(owner, ContainerAllocation) and isinstance(holder, ContainerAllocation)
+    if grants and wanted.mode is Mode.WHOLE and held.mode is Mode.WHOLE:
+        # The kubelet gives the card of one container to another one if the former has ended, or is
+        # an init container of the same pod.
         return
     if (wanted.admin_access or held.admin_access) and wanted.device_name != held.device_name:
         return  # a container may see a card with administrative access in any mode
@@ -203,15 +208,6 @@ def _exclude(owner: Owner, wanted: PreparedDevice, holder: Owner, held: Prepared
         [holder.uid],
         remedy="the card is free once the pods that use it have ended",
     )
-
-
-def _is_handed_on(
-    owner: Owner, wanted: PreparedDevice, holder: Owner, held: PreparedDevice
-) -> bool:
-    """Whether the kubelet gave the whole card of one container to another one. It does so if the
-    former has ended, or is an init container of the same pod."""
-    grants = isinstance(owner, ContainerAllocation) and isinstance(holder, ContainerAllocation)
-    return grants and wanted.mode is Mode.WHOLE and held.mode is Mode.WHOLE
 
 
 def _count(

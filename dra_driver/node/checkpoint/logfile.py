@@ -45,6 +45,7 @@ class JournalFile:
         self._effects = effects
         self._capacity = capacity
         self._lock = -1
+        self._lock_identity = _NO_FILE
         self._fd = -1
         self._identity = _NO_FILE
         self._size = 0
@@ -170,7 +171,7 @@ class JournalFile:
     def _open_lock(self) -> None:
         """Open the lock file; again if it was removed, because another agent would lock a new
         one."""
-        if self._lock >= 0 and is_at(self._lock, self._lock_path):
+        if self._lock >= 0 and _identity_at(self._lock_path) == self._lock_identity:
             return
         with self._effects(Point.JOURNAL_CREATE):
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -178,6 +179,7 @@ class JournalFile:
         if self._lock >= 0:
             os.close(self._lock)
         self._lock = lock
+        self._lock_identity = _identity(os.fstat(lock))
 
     def _open_log(self) -> None:
         self._fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)

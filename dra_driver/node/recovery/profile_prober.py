@@ -95,8 +95,7 @@ class ProfileProber:
 
     def _examine(self, card: Card) -> None:
         address = card.address
-        listed = self.drs.instances(address)
-        if listed:
+        if self.drs.instances(address):
             raise Refused(f"card {address} has DRS instances of somebody else")
         self.journal.write(card_record(CardRecordKind.DRS_ON, address))
         failure: GcuError | None = None

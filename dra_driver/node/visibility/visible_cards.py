@@ -40,17 +40,13 @@ class CallClaim:
     error: GcuError | None = None
 
 
-PrepareCall = Mapping[str, CallClaim]
-"""All claims of a call, by UID."""
-
-
-def planned(call: PrepareCall) -> dict[str, CallClaim]:
-    """The claims whose devices are to be prepared, by UID."""
+def planned(call: Mapping[str, CallClaim]) -> dict[str, CallClaim]:
+    """The claims of a call whose devices are to be prepared. Both are by UID."""
     return {uid: each for uid, each in call.items() if each.held is None and each.error is None}
 
 
 def resolve_visible_cards(
-    call: PrepareCall, reader: ObjectReader, ledger: Ledger, node: str
+    call: Mapping[str, CallClaim], reader: ObjectReader, ledger: Ledger, node: str
 ) -> None:
     """Give the planned devices their `visible_cards`, or the claim the error.
 
@@ -114,7 +110,7 @@ def _unknown_pod(refs: Sequence[ClaimRef], read: Sequence[Object], node: str) ->
 
 
 def _for_pod(
-    call: PrepareCall, pod: Object, ledger: Ledger
+    call: Mapping[str, CallClaim], pod: Object, ledger: Ledger
 ) -> dict[str, PreparedDevices | GcuError]:
     """The devices of each planned claim with the cards that the pod's containers see, or its error.
     Raises Refused if the containers break the rule."""
