@@ -30,7 +30,7 @@ from dra_driver.model.effects import Effects
 from dra_driver.model.names import FIELD_MANAGER_LABELS
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.recovery.profile_prober import ProfileProber
-from dra_driver.node.recovery.reconciler import NodeReconciler, Recovery
+from dra_driver.node.recovery.reconciler import NodeReconciler, recover_all
 from dra_driver.telemetry.program import Deadline
 from dra_driver.util.background import Background
 from dra_driver.util.hooks import OnChange
@@ -60,9 +60,6 @@ class Agent:
             settings, api, effects=effects, registry=self.registry
         )
         self._cards = context.cards
-        self._recovery = Recovery(
-            claim_manager=context.preparer.claim_manager, journal=context.journal
-        )
 
         # The front ends, which serve the kubelet.
         self._dra = DraFrontend(settings, context)
@@ -191,7 +188,7 @@ class Agent:
         """Open the journal, and make it agree with the CDI files; raises JournalError, CdiError."""
         journal, event_reporter = self._context.journal, self._context.event_reporter
         journal.open()
-        report = self._recovery.run()
+        report = recover_all(self._context.preparer.claim_manager, journal)
         if journal.was_missing and report.adopted:
             event_reporter.journal_rebuilt(report.adopted)
         event_reporter.recovery_failed(report.failed)

@@ -25,8 +25,8 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import ATTR_PROFILES, DRIVER, TAINT_UNHEALTHY
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import profile_size
-from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
-from dra_driver.node.checkpoint.records import PreparedDevice
+from dra_driver.node.checkpoint.ledger import STATES, Ledger
+from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice
 
 logger = logging.getLogger(__name__)
 
@@ -121,7 +121,7 @@ def granted(ledger: Ledger, cards: Iterable[Card]) -> Granted:
     known = {each.address: _labels(each) for each in cards}
     found = []
     for held in ledger.claims.values():
-        for device in held.devices if held.state is ClaimState.PREPARE_COMPLETED else ():
+        for device in held.devices if held.state is ClaimStep.PREPARE_COMPLETED else ():
             if not device.admin_access:
                 card = known.get(device.card, (str(device.card), "", "", ""))
                 profile = device.instance.profile if device.instance else ""
@@ -224,7 +224,7 @@ def _claims(ledger: Ledger) -> GaugeMetricFamily:
         for held in ledger.claims.values()
         if not isinstance(held.owner, ContainerAllocation)
     )
-    return specs.CLAIMS.samples({(state.value,): counted[state.value,] for state in ClaimState})
+    return specs.CLAIMS.samples({(state.value,): counted[state.value,] for state in STATES})
 
 
 def _prepared(ledger: Ledger) -> GaugeMetricFamily:
@@ -232,7 +232,7 @@ def _prepared(ledger: Ledger) -> GaugeMetricFamily:
         Counter(
             (device.mode.value,)
             for held in ledger.claims.values()
-            if held.state is ClaimState.PREPARE_COMPLETED
+            if held.state is ClaimStep.PREPARE_COMPLETED
             for device in held.devices
         )
     )

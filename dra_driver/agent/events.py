@@ -11,7 +11,7 @@ from dra_driver.kube.events import EventType, Recorder
 from dra_driver.kube.resources import NODES, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.errors import GcuError
-from dra_driver.node.claims.belongings import RecreatedInstance
+from dra_driver.node.claims.device_ops import RecreatedInstance
 
 logger = logging.getLogger(__name__)
 

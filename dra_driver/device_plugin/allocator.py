@@ -24,8 +24,8 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_UNHEALTHY
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.spec import device_id, environment
-from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
-from dra_driver.node.checkpoint.records import PreparedDevice, PreparedDevices
+from dra_driver.node.checkpoint.ledger import Ledger
+from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice, PreparedDevices
 from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.node.ports import Hardware
 
@@ -74,7 +74,7 @@ class Allocator:
         if (
             known is not None
             and isinstance(known.owner, ContainerAllocation)
-            and known.state is ClaimState.PREPARE_COMPLETED
+            and known.state is ClaimStep.PREPARE_COMPLETED
         ):
             return replace(grant, total=known.owner.total)
         totals = [self._total(view, card, mode, len(devices)) for card in grant.cards]

@@ -11,7 +11,8 @@ from typing import Final
 from dra_driver.device_plugin.inventory import NodeViewSource
 from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.errors import GcuError
-from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
+from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim
+from dra_driver.node.checkpoint.records import ClaimStep
 from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.telemetry.logs import new_call
 from dra_driver.util.background import Background
@@ -94,6 +95,5 @@ def _allocated(ledger: Ledger) -> dict[frozenset[str], PreparedClaim]:
     return {
         frozenset(map(str, held.owner.devices)): held
         for held in ledger.claims.values()
-        if isinstance(held.owner, ContainerAllocation)
-        and held.state is ClaimState.PREPARE_COMPLETED
+        if isinstance(held.owner, ContainerAllocation) and held.state is ClaimStep.PREPARE_COMPLETED
     }

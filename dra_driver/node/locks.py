@@ -14,6 +14,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -47,9 +48,11 @@ class Locks:
     def __init__(self, directory: Path, *, take: Take = take_lock) -> None:
         self._calls = directory / "calls.lock"
         self._claims = directory / "claims.lock"
-        self._directory = directory
         self._take = take
-        self._of_cards: dict[PciAddress, Path] = {}
+        # Made once for each card, because a Path interns its parts (`CdiDirectory`).
+        self._of_card: Callable[[PciAddress], Path] = cache(
+            lambda card: directory / f"card-{card.slug}.lock"
+        )
 
     def claim(self, uid: str) -> AbstractContextManager[None]:
         """No other thread or process prepares, unprepares or recovers the claim meanwhile.
@@ -77,13 +80,6 @@ class Locks:
             for card in sorted(cards):
                 stack.enter_context(self._locked(self._of_card(card), None))
             yield
-
-    def _of_card(self, card: PciAddress) -> Path:
-        # Made once for each card, because a Path interns its parts (`CdiDirectory`).
-        path = self._of_cards.get(card)
-        if path is None:
-            path = self._of_cards[card] = self._directory / f"card-{card.slug}.lock"
-        return path
 
     @contextmanager
     def _locked(self, path: Path, *places: int | None) -> Iterator[None]:

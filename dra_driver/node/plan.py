@@ -49,7 +49,13 @@ def planned_devices(
     with the reason, InvalidValue for a device name that this driver does not publish or for invalid
     configuration, and what `share` raises.
     """
-    _check_identity(claim, ref)
+    actual = ClaimRef.of(claim)
+    if actual.uid != ref.uid:
+        raise Refused(
+            f"claim {ref} with UID {ref.uid} is gone; a claim of the same name has UID "
+            f"{actual.uid}",
+            remedy="delete the pod that was made for the former claim",
+        )
     found = allocation(claim)
     if found is None:
         raise Refused(
@@ -78,16 +84,6 @@ def planned_devices(
         devices.append(replace(device, made_for=pod, metadata=metadata))
     _check_names(devices, ref)
     return tuple(devices)
-
-
-def _check_identity(claim: Mapping[str, Any], ref: ClaimRef) -> None:
-    actual = ClaimRef.of(claim)
-    if actual.uid != ref.uid:
-        raise Refused(
-            f"claim {ref} with UID {ref.uid} is gone; a claim of the same name has UID "
-            f"{actual.uid}",
-            remedy="delete the pod that was made for the former claim",
-        )
 
 
 def _check_names(devices: Iterable[PreparedDevice], ref: ClaimRef) -> None:
@@ -218,11 +214,6 @@ def _form(devices: Mapping[str, Any], request: str) -> Mapping[str, Any]:
     main, _, sub = request.partition("/")
     for entry in devices.get("requests") or ():
         if entry["name"] == main:
-            forms: list[Mapping[str, Any]] = [
-                entry.get("exactly") or {},
-                *(entry.get("firstAvailable") or ()),
-            ]
-            for form in forms:
-                if form.get("name", "") == sub:
-                    return form
+            forms = [entry.get("exactly") or {}, *(entry.get("firstAvailable") or ())]
+            return next((form for form in forms if form.get("name", "") == sub), {})
     return {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,17 +17,15 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import pool_name
 from dra_driver.node.cdi.spec import device_id
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.checkpoint.ledger import ClaimState
-from dra_driver.node.checkpoint.records import PreparedDevices
+from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevices
 from dra_driver.node.claim_reader import Pause, RetryingReader
 from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.node.claims.reallocation import is_reallocated
 from dra_driver.node.locks import Locks
 from dra_driver.node.plan import planned_devices
 from dra_driver.node.ports import IsCancelled, ObjectReader
-from dra_driver.node.prepare_call import CallClaim, planned
 from dra_driver.node.results import attempt, in_parallel
-from dra_driver.node.visibility.visible_cards import resolve_visible_cards
+from dra_driver.node.visibility.visible_cards import CallClaim, planned, resolve_visible_cards
 from dra_driver.util.hooks import Clock
 
 OnPrepared = Callable[[Object], None]
@@ -65,11 +63,13 @@ class Preparer:
             read = in_parallel({ref.uid: partial(_read, reader, ref) for ref in refs})
             for uid, claim in call.items():
                 held = ledger.claims.get(uid)
-                if held is not None and held.state is ClaimState.PREPARE_COMPLETED:
+                if held is not None and held.state is ClaimStep.PREPARE_COMPLETED:
                     claim.held = held
-                _keep_error([claim], partial(self._plan, claim, read[uid]))
+                claim.error = attempt(partial(self._plan, claim, read[uid]))
             resolve = partial(resolve_visible_cards, call, reader, ledger, self.node_name)
-            _keep_error(planned(call).values(), resolve)
+            error = attempt(resolve)
+            for claim in planned(call).values():
+                claim.error = error
             new = planned(call)
             prepared = in_parallel(
                 {uid: partial(self._prepare, claim, is_cancelled) for uid, claim in call.items()},
@@ -103,7 +103,7 @@ class Preparer:
                 return
             claim.held = None
         if isinstance(read, GcuError):
-            raise _explained(claim.ref, read)
+            raise read
         claim.object = read
         claim.devices = planned_devices(
             read, claim.ref, pool=pool_name(self.node_name), share=self.claim_manager.share
@@ -118,42 +118,27 @@ class Preparer:
             devices = self.claim_manager.prepare(
                 claim.ref, claim.devices, is_cancelled=is_cancelled
             )
-        return _answer(claim.ref, devices)
-
-
-def _keep_error(claims: Collection[CallClaim], step: Callable[[], None]) -> None:
-    """Run a step for the claims; its error is theirs."""
-    error = attempt(step)
-    if error is not None:
-        for claim in claims:
-            claim.error = error
-
-
-def _answer(ref: ClaimRef, devices: PreparedDevices) -> Prepared:
-    return tuple(
-        ClaimDevice(
-            request=device.request,
-            pool=device.pool,
-            device=device.device_name,
-            cdi_ids=(device_id(ref, device),),
-            share_id=device.share_id,
+        return tuple(
+            ClaimDevice(
+                request=device.request,
+                pool=device.pool,
+                device=device.device_name,
+                cdi_ids=(device_id(claim.ref, device),),
+                share_id=device.share_id,
+            )
+            for device in devices
         )
-        for device in devices
-    )
 
 
 def _read(reader: ObjectReader, ref: ClaimRef) -> Object:
     check_id(ref.uid, "UID")
-    return reader.get(RESOURCE_CLAIMS, ref.name, namespace=ref.namespace)
-
-
-def _explained(ref: ClaimRef, error: GcuError) -> GcuError:
-    if isinstance(error, NotFound):
-        return Refused(
+    try:
+        return reader.get(RESOURCE_CLAIMS, ref.name, namespace=ref.namespace)
+    except NotFound as error:
+        raise Refused(
             f"claim {ref} with UID {ref.uid} does not exist",
             remedy="delete the pod that was made for it",
-        )
-    return error
+        ) from error
 
 
 def _need_efsmi(devices: PreparedDevices) -> bool:

@@ -15,7 +15,7 @@ from dra_driver.model.devices.plugin_device import RESOURCES, PluginDevice
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import DRIVER
 from dra_driver.model.profile import profile_size
-from dra_driver.node.checkpoint.ledger import ClaimState
+from dra_driver.node.checkpoint.records import ClaimStep
 from tests.e2e.installation import Installation
 from tests.unit.node.ledger_file import read_ledger
 
@@ -60,13 +60,13 @@ class Records:
             each.owner.devices
             for each in holdings
             if isinstance(each.owner, ContainerAllocation)
-            and each.state is ClaimState.PREPARE_COMPLETED
+            and each.state is ClaimStep.PREPARE_COMPLETED
         }
         machine = driver.machine(node).state()
         return cls(
             granted=frozenset(prepared),
             unfinished=tuple(
-                str(each) for each in holdings if each.state is not ClaimState.PREPARE_COMPLETED
+                str(each) for each in holdings if each.state is not ClaimStep.PREPARE_COMPLETED
             ),
             files=frozenset(driver.cdi_files(host)),
             instances=tuple(

@@ -33,7 +33,6 @@ from dra_driver.node.checkpoint.records import (
     decode,
     encode,
     record,
-    released_record,
 )
 from dra_driver.simulator.description.load import machine_spec
 from dra_driver.simulator.description.resolve import first_state
@@ -58,7 +57,7 @@ _RECORDS: Final[list[Any]] = [
     _HEADER,
     *(record(kind, ref(at), (each,)).raw for at, each in enumerate(_HOLDS) for kind in ClaimStep),
     record(ClaimStep.PREPARE_COMPLETED, _GRANT, (_HOLDS[1],)).raw,
-    released_record(ref(0), {"gcu": ("whole-0000-0d-00-0",)}).raw,
+    record(ClaimStep.RELEASED, ref(0), (), {"gcu": ("whole-0000-0d-00-0",)}).raw,
     *(card_record(kind, CARDS[0]).raw for kind in CardRecordKind),
     {"kind": "of-tomorrow", "claim": {"namespace": "team", "name": "claim-1", "uid": "uid-1"}},
 ]

@@ -20,7 +20,7 @@ from dra_driver.model.effects import Point
 from dra_driver.model.errors import JournalError
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ANNOTATION_CARDS, CDI_KIND, DRIVER
-from dra_driver.node.checkpoint.ledger import ClaimState
+from dra_driver.node.checkpoint.records import ClaimStep
 from tests.cluster.waiting import wait_until
 from tests.cluster.workloads import pod
 from tests.kill.grants import CARDS, FOREIGN, Grant, bystanders
@@ -214,7 +214,7 @@ class PluginNode(Node):
         owners = {
             frozenset(map(str, each.owner.devices))
             for each in held
-            if isinstance(each.owner, Holder) and each.state is ClaimState.PREPARE_COMPLETED
+            if isinstance(each.owner, Holder) and each.state is ClaimStep.PREPARE_COMPLETED
         }
         return len(owners) == len(held) and owners == self.pods.recorded()
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from dra_driver.model.claims.claim import ClaimRef
+from dra_driver.node.recovery.reconciler import recover_all
 from tests.unit.node.drs_world import DrsWorld, errors, instance, tool, whole
 from tests.unit.node.world import CARDS
 
@@ -37,7 +38,7 @@ class Before:
         agent = self.world.boot()
         agent.journal.open()
         agent.journal.open()
-        agent.recovery.run()
+        recover_all(agent.preparer.claim_manager, agent.journal)
         assert agent.held() == {self.ref.uid: "prepared"}
         assert self.world.reconcile(agent, adopt=True).foreign == {}
         assert self.world.tool.instances(ONE) == there

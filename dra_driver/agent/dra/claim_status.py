@@ -32,8 +32,7 @@ from dra_driver.model.card import Cards
 from dra_driver.model.claims.claim import ClaimRef, Object, allocation
 from dra_driver.model.errors import GcuError
 from dra_driver.model.names import DRIVER, FIELD_MANAGER
-from dra_driver.node.checkpoint.ledger import ClaimState
-from dra_driver.node.checkpoint.records import PreparedDevices
+from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevices
 from dra_driver.node.claims.device_status import device_statuses
 from dra_driver.util.background import Wait, Woken
 from dra_driver.util.backoff import Backoff
@@ -193,7 +192,7 @@ class ClaimStatuses(Woken):
         prepared = {
             held.owner: self._statuses(held.devices)
             for held in self.context.journal.snapshot().claims.values()
-            if held.state is ClaimState.PREPARE_COMPLETED and isinstance(held.owner, ClaimRef)
+            if held.state is ClaimStep.PREPARE_COMPLETED and isinstance(held.owner, ClaimRef)
         }
         return prepared | {
             each.owner: self._statuses(each.devices, each.reason)

@@ -23,7 +23,8 @@ from dra_driver.model.claims.claim import ClaimRef, Object, allocation
 from dra_driver.model.claims.claim_device import Prepared
 from dra_driver.model.errors import DeviceHeld, GcuError
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
+from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim
+from dra_driver.node.checkpoint.records import ClaimStep
 from dra_driver.node.claim_reader import Pause
 from dra_driver.util.background import Background, Wait
 from dra_driver.util.hooks import Clock
@@ -133,7 +134,7 @@ class DeletedClaimDetector(Background):
             for ref, since in self._gone_since.items()
             if now - since >= FORGOTTEN_AFTER
             and ref.uid in claims
-            and claims[ref.uid].state is not ClaimState.PREPARE_STARTED
+            and claims[ref.uid].state is not ClaimStep.PREPARE_STARTED
         ]
 
     def _current(self, ref: ClaimRef) -> Object | None:

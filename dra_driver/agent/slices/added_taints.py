@@ -11,7 +11,8 @@ from dra_driver.model.devices.device import parse_device_name, taint
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FAILING, TAINT_FOREIGN, TAINT_HELD
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
+from dra_driver.node.checkpoint.ledger import Ledger
+from dra_driver.node.checkpoint.records import ClaimStep
 from dra_driver.node.claims.belongings import cards_with_orphans
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
 
@@ -64,7 +65,7 @@ def _in_use(ledger: Ledger, waiting: Collection[str]) -> frozenset[str]:
     return frozenset(
         device.device_name
         for uid, claim in ledger.claims.items()
-        if claim.state is ClaimState.PREPARE_COMPLETED and uid not in waiting
+        if claim.state is ClaimStep.PREPARE_COMPLETED and uid not in waiting
         for device in claim.devices
     )
 

@@ -42,9 +42,7 @@ class CdiDirectory:
 
     def write(self, uid: str, content: bytes) -> None:
         """Write the claim's file. It is complete at every moment; runtimes read ``*.json`` only."""
-        path = self._file(uid)
-        with _errors(path):
-            _write(path, content, self._effects)
+        _write(self._file(uid), content, self._effects)
 
     def remove(self, uid: str) -> bool:
         """Remove the claim's file, finished or not. Returns whether there was a finished one."""
@@ -89,8 +87,7 @@ class MetadataDirectory:
         """Write the file of each request. A container that has the former one keeps it."""
         folder = self._folder(uid)
         for request, content in files.items():
-            with _errors(folder):
-                _write(f"{folder}/{request}.json", content, self._effects)
+            _write(f"{folder}/{request}.json", content, self._effects)
 
     def remove(self, uid: str) -> None:
         """Remove the files of an owner."""
@@ -113,7 +110,7 @@ def _read(path: str) -> bytes | None:
 
 def _write(path: str, content: bytes, effects: Effects) -> None:
     new = _unfinished(path)
-    with effects(Point.CDI_WRITE):
+    with _errors(path), effects(Point.CDI_WRITE):
         fd = _open_new(new)
         try:
             os.fchmod(fd, 0o644)
@@ -122,7 +119,7 @@ def _write(path: str, content: bytes, effects: Effects) -> None:
                 left = left[os.write(fd, left) :]
         finally:
             os.close(fd)
-    with effects(Point.CDI_RENAME):
+    with _errors(path), effects(Point.CDI_RENAME):
         os.replace(new, path)  # noqa: PTH105 - see `CdiDirectory._file`
 
 

@@ -13,8 +13,8 @@ from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.directory import CdiDirectory, MetadataDirectory
 from dra_driver.node.cdi.metadata import contents
 from dra_driver.node.cdi.spec import Injection, read_record, render
-from dra_driver.node.checkpoint.ledger import ClaimState, PreparedClaim
-from dra_driver.node.checkpoint.records import PreparedDevices
+from dra_driver.node.checkpoint.ledger import PreparedClaim
+from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevices
 from dra_driver.node.claims.failures import attribute_to
 from dra_driver.node.ports import Hardware
 
@@ -53,16 +53,16 @@ class CdiSpecs:
         """Write a prepared owner's file if it is missing or outdated, for example after a minor
         changed. Returns whether it was. Raises HardwareError if the file is missing and its cards
         cannot be read."""
-        present = self.cdi.read(held.owner.uid)
+        uid = held.owner.uid
+        present = self.cdi.read(uid)
         try:
-            cards = self.read_cards(visible_cards(held.devices), held.devices)
+            cards = self.read_cards(held.devices)
         except HardwareError:
             if present is None:
                 raise
             # A container that starts with a card that is gone gets its error from the runtime.
             logger.warning("the CDI file of %s is not compared", held.owner.title, exc_info=True)
             return False
-        uid = held.owner.uid
         wanted = render(held.owner, held.devices, cards, self.injection, self.metadata.path)
         metadata = contents(held.owner, held.devices, cards).items()
         if wanted == present and all(
@@ -84,24 +84,21 @@ class CdiSpecs:
         except InvalidValue:
             logger.exception("the CDI file of %s cannot be read", uid)
             return None
-        return PreparedClaim(owner, ClaimState.PREPARE_COMPLETED, devices, ())
+        return PreparedClaim(owner, ClaimStep.PREPARE_COMPLETED, devices, ())
 
     def read_cards(
-        self, addresses: Collection[PciAddress], devices: PreparedDevices = ()
+        self, devices: PreparedDevices, addresses: Collection[PciAddress] = ()
     ) -> dict[PciAddress, Card]:
-        """The cards as they are now. Raises HardwareError for a card that cannot be read, or that
-        lacks device nodes; the error names the card's device among `devices`."""
+        """The cards as they are now, at `addresses`, or all that a container with `devices` sees.
+        Raises HardwareError for a card that cannot be read, or that lacks device nodes; the error
+        names the card's device."""
+        seen = {address for device in devices for address in device.visible_cards}
         names = {device.card: device.device_name for device in devices}
         cards: dict[PciAddress, Card] = {}
-        for address in sorted(addresses):
+        for address in sorted(addresses or seen):
             with attribute_to(names.get(address)):
                 cards[address] = _complete(self.hardware.card(address))
         return cards
-
-
-def visible_cards(devices: PreparedDevices) -> set[PciAddress]:
-    """The cards that the variables of a container with `devices` name."""
-    return {address for device in devices for address in device.visible_cards}
 
 
 def _complete(card: Card) -> Card:

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from dra_driver.model import names
-from dra_driver.model.card import Card, Cards, DeviceNode
+from dra_driver.model.card import Cards, DeviceNode
 from dra_driver.model.claims.owner import Owner
 from dra_driver.model.errors import InvalidValue
-from dra_driver.model.instance import Instance
 from dra_driver.node.cdi.metadata import mounts
 from dra_driver.node.checkpoint.records import (
     ClaimStep,
@@ -89,7 +88,9 @@ def environment(device: PreparedDevice, cards: Cards) -> Iterator[tuple[str, str
     minors = sorted(cards[address].minor for address in device.visible_cards)
     yield names.ENV_VISIBLE_DEVICES, ",".join(str(minor) for minor in minors)
     if device.instance is not None:
-        yield names.ENV_TOPS_VISIBLE_DEVICES, _partition(device.instance, cards[device.card])
+        # As the vendor's libraries read it; very old firmware shows no uuid.
+        number = f"{cards[device.card].index}:{device.instance.id}"
+        yield names.ENV_TOPS_VISIBLE_DEVICES, f"DRS-{device.instance.uuid or number}"
 
 
 def read_record(content: bytes, uid: str) -> tuple[Owner, tuple[PreparedDevice, ...]]:
@@ -122,11 +123,6 @@ def _edits(
     if device.cdi_name in mounted:
         edits["mounts"] = [mounted[device.cdi_name]]
     return edits
-
-
-def _partition(instance: Instance, card: Card) -> str:
-    """The instance as the vendor's libraries read it; very old firmware shows no uuid."""
-    return f"DRS-{instance.uuid or f'{card.index}:{instance.id}'}"
 
 
 def _node(node: DeviceNode) -> dict[str, str]:

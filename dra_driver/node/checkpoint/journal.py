@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
 
@@ -118,21 +117,19 @@ class Journal:
         self._make_durable(ticket)
         return ledger
 
-    def commit(self, decide: Decision) -> Ledger:
+    def commit(self, decide: Decision) -> None:
         """Write the records that `decide` returns for the present state.
 
         No other thread or process writes between the state and the records, so a rule that `decide`
-        checks stays true. If it raises, nothing is written. Returns the new state once the records
-        are durable.
+        checks stays true. If it raises, nothing is written. The records are durable on return.
         """
-        with self._mutex, self._locked():
-            self._refresh()
+
+        def append() -> None:
             for record in decide(self._ledger):
                 self._append(record.raw)
                 self._ledger = self._ledger.apply(record)
-            ledger, ticket = self._ledger, self._written
-        self._make_durable(ticket)
-        return ledger
+
+        self._write(append)
 
     def write(self, record: Record) -> None:
         """Write a record without a rule to check; durable on return."""
@@ -146,22 +143,27 @@ class Journal:
 
     def mark_rebuilt(self, losses: int) -> None:
         """Mark the journal as complete, if no further loss was found since `losses` was read."""
-        with self._mutex, self._locked():
-            self._refresh()
-            if self.losses != losses:
-                return
-            self._header = {key: self._header[key] for key in self._header if key != _INCOMPLETE}
-            self._append(self._header)
-            ticket = self._written
-        self._make_durable(ticket)
+
+        def append() -> None:
+            if self.losses == losses:
+                self._header.pop(_INCOMPLETE, None)
+                self._append(self._header)
+
+        self._write(append)
 
     def _check_open(self) -> None:
         if not self._is_open:
             raise JournalError("the journal has not been read since the agent's start")
 
-    def _locked(self) -> AbstractContextManager[None]:
-        self._check_open()
-        return self._file.locked()
+    def _write(self, append: Callable[[], None]) -> None:
+        """Append to what was written before; all is durable on return."""
+        with self._mutex:
+            self._check_open()
+            with self._file.locked():
+                self._refresh()
+                append()
+                ticket = self._written
+        self._make_durable(ticket)
 
     def _mark_incomplete(self) -> None:
         self._header = {**_merged(self._header), _INCOMPLETE: True}

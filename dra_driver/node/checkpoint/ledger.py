@@ -7,7 +7,6 @@ one mode at a time, and no part of it is given twice.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from enum import StrEnum
 from typing import Any, Final
 
 import msgspec
@@ -29,17 +28,8 @@ from dra_driver.node.checkpoint.records import (
     read,
 )
 
-
-class ClaimState(StrEnum):
-    """How far a claim is on this node."""
-
-    PREPARE_STARTED = "intent"
-    PREPARE_COMPLETED = "prepared"
-    UNPREPARE_STARTED = "unpreparing"
-    RELEASED = "released"
-
-
-_STATES: Final = frozenset(state.value for state in ClaimState)
+STATES: Final = tuple(step for step in ClaimStep if step is not ClaimStep.FORGOTTEN)
+"""How far a claim can be on this node: the step that was written last."""
 
 
 class PreparedClaim(msgspec.Struct, frozen=True):
@@ -48,7 +38,7 @@ class PreparedClaim(msgspec.Struct, frozen=True):
     owner that is released."""
 
     owner: Owner
-    state: ClaimState
+    state: ClaimStep
     devices: tuple[PreparedDevice, ...]
     records: tuple[Mapping[str, Any], ...]
     names: CdiNames = {}
@@ -85,9 +75,9 @@ class Ledger(msgspec.Struct, frozen=True):
             left.pop(uid, None)
             return Ledger(left, self.switched, self.unknown)
         kept = held.records if held else ()
-        if record.kind in _STATES:
+        if record.kind in STATES:
             kept = tuple(raw for raw in kept if raw["kind"] != record.kind)
-            state = ClaimState(record.kind)
+            state = ClaimStep(record.kind)
             records = (*kept, record.raw)
             held = PreparedClaim(record.owner, state, record.devices, records, record.names)
         elif held is not None:
@@ -104,7 +94,7 @@ class Ledger(msgspec.Struct, frozen=True):
         """
         divided: set[PciAddress] = set()
         for held in self.claims.values():
-            for raw in sorted(held.records, key=lambda raw: raw["kind"] not in _STATES):
+            for raw in sorted(held.records, key=lambda raw: raw["kind"] not in STATES):
                 divided |= _divided_by(read(raw))
                 yield raw
         for card in sorted(self.switched):
@@ -125,10 +115,9 @@ class Ledger(msgspec.Struct, frozen=True):
             if device.device_name.endswith(suffix) and not device.admin_access
         )
 
-    def drs_holders_of(self, card: PciAddress) -> frozenset[str]:
-        """The UIDs of the owners that use the card in DRS mode."""
-        holders = self.holders_of(card)
-        return frozenset(each.owner.uid for each, device in holders if device.mode is Mode.DRS)
+    def drs_holders_of(self, card: PciAddress) -> list[tuple[PreparedClaim, PreparedDevice]]:
+        """The owners that use the card in DRS mode, as `holders_of`."""
+        return [each for each in self.holders_of(card) if each[1].mode is Mode.DRS]
 
     def promised_slices(self, card: PciAddress) -> int | None:
         """The card's number of slices as its owners' slices were counted; the largest, if they
@@ -142,14 +131,15 @@ class Ledger(msgspec.Struct, frozen=True):
             device.instance for _, device in self.holders_of(card) if device.instance is not None
         )
 
-    def claims_named(self, namespace: str, name: str) -> tuple[PreparedClaim, ...]:
-        """The claims of that name; several if one was deleted and created again."""
-        return tuple(
-            held
+    def prepared_in(self, namespace: str) -> dict[ClaimRef, PreparedClaim]:
+        """The prepared claims of that namespace."""
+        return {
+            held.owner: held
             for held in self.claims.values()
             if isinstance(held.owner, ClaimRef)
-            and (held.owner.namespace, held.owner.name) == (namespace, name)
-        )
+            and held.owner.namespace == namespace
+            and held.state is ClaimStep.PREPARE_COMPLETED
+        }
 
     def admit(
         self,
@@ -191,7 +181,12 @@ def _divided_by(record: Record) -> frozenset[PciAddress]:
 
 
 def _exclude(owner: Owner, wanted: PreparedDevice, holder: Owner, held: PreparedDevice) -> None:
-    if wanted.card != held.card or _is_handed_on(owner, wanted, holder, held):
+    if wanted.card != held.card:
+        return
+    grants = isinstance(owner, ContainerAllocation) and isinstance(holder, ContainerAllocation)
+    if grants and wanted.mode is Mode.WHOLE and held.mode is Mode.WHOLE:
+        # The kubelet gives the card of one container to another one if the former has ended, or is
+        # an init container of the same pod.
         return
     if (wanted.admin_access or held.admin_access) and wanted.device_name != held.device_name:
         return  # a container may see a card with administrative access in any mode
@@ -213,15 +208,6 @@ def _exclude(owner: Owner, wanted: PreparedDevice, holder: Owner, held: Prepared
         [holder.uid],
         remedy="the card is free once the pods that use it have ended",
     )
-
-
-def _is_handed_on(
-    owner: Owner, wanted: PreparedDevice, holder: Owner, held: PreparedDevice
-) -> bool:
-    """Whether the kubelet gave the whole card of one container to another one. It does so if the
-    former has ended, or is an init container of the same pod."""
-    grants = isinstance(owner, ContainerAllocation) and isinstance(holder, ContainerAllocation)
-    return grants and wanted.mode is Mode.WHOLE and held.mode is Mode.WHOLE
 
 
 def _count(

@@ -177,23 +177,19 @@ def _amount(text: str) -> int | None:
     return int(value) if value >= 1 and value == int(value) else None
 
 
-def record(kind: ClaimStep, owner: Owner, devices: PreparedDevices) -> Record:
+def record(
+    kind: ClaimStep, owner: Owner, devices: PreparedDevices, names: CdiNames | None = None
+) -> Record:
     """A new record. Every kind has all that is known, so that one record is enough if others are
-    damaged."""
+    damaged. `names` are what stays of an owner whose devices are released."""
+    left = {request: list(every) for request, every in (names or {}).items()}
     raw = {
         "kind": kind.value,
         **_owner_out(owner),
         "holds": [_device_out(device) for device in devices],
+        **({"names": left} if left else {}),
     }
-    return Record(kind, owner, devices, raw)
-
-
-def released_record(owner: Owner, names: CdiNames) -> Record:
-    """A new record of an owner whose devices are released, but whose CDI `names` stay."""
-    kind = ClaimStep.RELEASED
-    listed = {request: list(every) for request, every in names.items()}
-    raw = {"kind": kind.value, **_owner_out(owner), "names": listed}
-    return Record(kind, owner, (), raw, names=names)
+    return Record(kind, owner, devices, raw, names=names or {})
 
 
 def card_record(kind: CardRecordKind, card: PciAddress) -> Record:

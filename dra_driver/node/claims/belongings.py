@@ -8,65 +8,33 @@ and each reconciliation try again to destroy it, and no other owner gets its dev
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 
-import msgspec
 from msgspec.structs import replace
 
 from dra_driver.hardware.drs.drs import CardGone
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.claims.owner import Orphan, Owner
 from dra_driver.model.errors import HardwareError
-from dra_driver.model.instance import Instance
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.files import CdiSpecs
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
+from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim
 from dra_driver.node.checkpoint.records import (
     CardRecordKind,
     ClaimStep,
-    PreparedDevice,
     PreparedDevices,
     Record,
     card_record,
     record,
-    released_record,
 )
-from dra_driver.node.claims.device_ops import DeviceOps, Undestroyed
+from dra_driver.node.claims.device_ops import DeviceOps, OnRecreated, Undestroyed
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
 from dra_driver.node.claims.reallocation import aliases
 
 logger = logging.getLogger(__name__)
-
-
-class RecreatedInstance(msgspec.Struct, frozen=True):
-    """`after` replaces `before` under a prepared claim. `before` is None where the record does not
-    name it: the agent was killed, or failed, between the check and the create. The claim's CDI file
-    names the new instance. The environment of a running container still names the old one, and
-    nobody can change that."""
-
-    owner: Owner
-    card: PciAddress
-    before: Instance | None
-    after: Instance
-
-    @property
-    def text(self) -> str:
-        """What happened and what to do, for people."""
-        gone = f" {self.before}" if self.before is not None else ""
-        return (
-            f"{self.owner.title}: its DRS instance{gone} on card {self.card} was gone, and "
-            f"{self.after} was made in its place; a container that started before has the old one "
-            "in TOPS_VISIBLE_DEVICES and cannot use the new one: restart its pod"
-        )
-
-
-OnRecreated = Callable[[RecreatedInstance], None]
-"""Called for each instance that was lost under a claim whose containers may run. Neither raises nor
-waits."""
 
 
 class Outcome(StrEnum):
@@ -169,9 +137,9 @@ class Belongings:
     def _begin(self, held: PreparedClaim) -> None:
         """Nothing is written before the file is removed where no card is changed: a kill between
         leaves a prepared owner, whose file recovery writes."""
-        is_prepared = held.state is ClaimState.PREPARE_COMPLETED
+        is_prepared = held.state is ClaimStep.PREPARE_COMPLETED
         changes = is_prepared and self.device_ops.changes_cards(held.devices)
-        if changes or held.state is ClaimState.PREPARE_STARTED:
+        if changes or held.state is ClaimStep.PREPARE_STARTED:
             self.journal.write(record(ClaimStep.UNPREPARE_STARTED, held.owner, held.devices))
 
     def _destroy(self, held: PreparedClaim) -> Undestroyed:
@@ -201,23 +169,21 @@ class Belongings:
         out = self.device_ops.leave_drs(held.owner, held.cards - lost)
         off = [card_record(CardRecordKind.DRS_OFF, card) for card in out]
         names = {} if drop_aliases else aliases(held.devices)
-        end = record(ClaimStep.FORGOTTEN, held.owner, ())
-        if names:
-            end = released_record(held.owner, names)
+        kind = ClaimStep.RELEASED if names else ClaimStep.FORGOTTEN
+        end = record(kind, held.owner, (), names)
         orphans = tuple(replace(device, cdi_aliases=()) for device, _ in undestroyed)
         self.journal.commit(lambda now: [*orphan_records(now, held.owner, orphans), end, *off])
 
     def _recreate(self, held: PreparedClaim, missing: frozenset[PciAddress]) -> None:
         may_run = self.specs.exists(held.owner.uid)
-
-        def on_made(device: PreparedDevice, made: Instance) -> None:
-            if may_run:
-                told = RecreatedInstance(held.owner, device.card, device.instance, made)
-                self.on_recreated(told)
-
         with self.failures.attempt(held.owner, held.devices):
-            cards = self.specs.read_cards(missing, held.devices)
-            devices = self.device_ops.recreate(held.owner, held.devices, cards, on_made=on_made)
+            cards = self.specs.read_cards(held.devices, missing)
+            devices = self.device_ops.recreate(
+                held.owner,
+                held.devices,
+                cards,
+                on_recreated=self.on_recreated if may_run else lambda _instance: None,
+            )
             self.render(replace(held, devices=devices))
         made = (device.device_name for device in held.devices if device.card in missing)
         self.failures.on_prepared(held.owner, made)

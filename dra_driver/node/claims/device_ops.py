@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection
 
+import msgspec
 from msgspec.structs import replace
 
 from dra_driver.model.card import Cards
@@ -40,8 +41,32 @@ from dra_driver.node.ports import Hardware
 
 logger = logging.getLogger(__name__)
 
-OnMade = Callable[[PreparedDevice, Instance], None]
-"""Called with a device, as it was on record, and the instance that it has instead."""
+
+class RecreatedInstance(msgspec.Struct, frozen=True):
+    """`after` replaces `before` under a prepared claim. `before` is None where the record does not
+    name it: the agent was killed, or failed, between the check and the create. The claim's CDI file
+    names the new instance. The environment of a running container still names the old one, and
+    nobody can change that."""
+
+    owner: Owner
+    card: PciAddress
+    before: Instance | None
+    after: Instance
+
+    @property
+    def text(self) -> str:
+        """What happened and what to do, for people."""
+        gone = f" {self.before}" if self.before is not None else ""
+        return (
+            f"{self.owner.title}: its DRS instance{gone} on card {self.card} was gone, and "
+            f"{self.after} was made in its place; a container that started before has the old one "
+            "in TOPS_VISIBLE_DEVICES and cannot use the new one: restart its pod"
+        )
+
+
+OnRecreated = Callable[[RecreatedInstance], None]
+"""Called for each instance that was lost under a claim whose containers may run. Neither raises nor
+waits."""
 
 SliceCount = Callable[[PciAddress], int]
 """The number of slices of a card."""
@@ -118,8 +143,11 @@ class DeviceOps:
             with attribute_to(device.device_name):
                 if device.mode is Mode.DRS:
                     made[at] = self._drs.create(device, cards[device.card])
-                else:
-                    self._require_drs_off(device.card)
+                elif not self._is_drs_off(device.card):
+                    raise ForeignCard(
+                        f"card {device.card} is still in DRS mode, and efsmi did not switch it off",
+                        remedy="the agent tries again at the next call",
+                    )
             if made[at] != device and device is not devices[-1]:
                 self._journal.write(record(ClaimStep.PREPARE_STARTED, owner, tuple(made)))
         return tuple(made)
@@ -129,7 +157,7 @@ class DeviceOps:
         return frozenset(device.card for device in devices if self._verify(device) != device)
 
     def recreate(
-        self, owner: Owner, devices: PreparedDevices, cards: Cards, *, on_made: OnMade
+        self, owner: Owner, devices: PreparedDevices, cards: Cards, *, on_recreated: OnRecreated
     ) -> PreparedDevices:
         """Create again the devices that are missing on `cards`. Each step is recorded before it
         is taken."""
@@ -148,7 +176,9 @@ class DeviceOps:
                 made[at] = found
                 self._journal.write(record(ClaimStep.PREPARE_COMPLETED, owner, tuple(made)))
                 if found.instance is not None and found.instance != device.instance:
-                    on_made(device, found.instance)
+                    on_recreated(
+                        RecreatedInstance(owner, device.card, device.instance, found.instance)
+                    )
         return tuple(made)
 
     def destroy(self, devices: PreparedDevices) -> Undestroyed:
@@ -173,7 +203,7 @@ class DeviceOps:
         ledger = self._journal.snapshot()
         out = []
         for card in sorted(ledger.switched.intersection(cards)):
-            if ledger.drs_holders_of(card) - {owner.uid}:
+            if any(held.owner.uid != owner.uid for held, _ in ledger.drs_holders_of(card)):
                 continue
             try:
                 if self._drs.reset(card):
@@ -184,20 +214,16 @@ class DeviceOps:
                 logger.exception("card %s stays in DRS mode for now", card)
         return tuple(out)
 
-    def disable_drs(self, card: PciAddress) -> None:
-        """Switch a card's DRS mode off, and record it."""
-        if self._drs.reset(card):
+    def disable_drs(self, card: PciAddress) -> bool:
+        """Switch a card's DRS mode off, and record it. Returns whether it is off: not while efsmi
+        lists an instance."""
+        is_off = self._drs.reset(card)
+        if is_off:
             self._journal.write(card_record(CardRecordKind.DRS_OFF, card))
+        return is_off
 
-    def _require_drs_off(self, card: PciAddress) -> None:
-        if card not in self._journal.snapshot().switched:
-            return
-        self.disable_drs(card)
-        if card in self._journal.snapshot().switched:
-            raise ForeignCard(
-                f"card {card} is still in DRS mode, and efsmi did not switch it off",
-                remedy="the agent tries again at the next call",
-            )
+    def _is_drs_off(self, card: PciAddress) -> bool:
+        return card not in self._journal.snapshot().switched or self.disable_drs(card)
 
     def _with_state_before(self, device: PreparedDevice) -> PreparedDevice:
         if device.mode is Mode.DRS:

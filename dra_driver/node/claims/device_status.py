@@ -29,46 +29,38 @@ def device_statuses(
     present ``status.devices`` of all drivers: an unchanged condition has its earlier time. `now` is
     RFC 3339.
     """
-    before = {_key(entry): entry for entry in previous if entry.get("driver") == DRIVER}
-    return [
-        _status(shares, card, table(card) if card else None, before, failure=failure, now=now)
-        for shares in _by_entry(devices)
-        for card in (cards.get(shares[0].card),)
-    ]
-
-
-def _by_entry(devices: Iterable[PreparedDevice]) -> Iterable[Sequence[PreparedDevice]]:
-    entries: dict[object, list[PreparedDevice]] = {}
+    before = {
+        (entry["pool"], entry["device"], entry.get("shareID")): entry
+        for entry in previous
+        if entry.get("driver") == DRIVER
+    }
+    entries: dict[tuple[str, str, str | None], list[PreparedDevice]] = {}
     for device in devices:
         key = (device.pool, device.device_name, device.share_id)
         entries.setdefault(key, []).append(device)
-    return entries.values()
-
-
-def _status(
-    shares: Sequence[PreparedDevice],
-    card: Card | None,
-    table: ProfileTable | None,
-    before: Mapping[tuple[str, str, str | None], Mapping[str, Any]],
-    *,
-    failure: str,
-    now: str,
-) -> Object:
-    device = shares[0]
-    share = {"shareID": device.share_id} if device.share_id is not None else {}
-    known = before.get((device.pool, device.device_name, device.share_id), {})
-    return {
-        "driver": DRIVER,
-        "pool": device.pool,
-        "device": device.device_name,
-        **share,
-        "conditions": [_ready(device, card, known, failure, now)],
-        "data": _data(shares, card, table),
-    }
+    statuses: list[Object] = []
+    for (pool, name, share_id), shares in entries.items():
+        card = cards.get(shares[0].card)
+        known = before.get((pool, name, share_id), {}).get("conditions") or ()
+        statuses.append(
+            {
+                "driver": DRIVER,
+                "pool": pool,
+                "device": name,
+                **({"shareID": share_id} if share_id is not None else {}),
+                "conditions": [_ready(shares[0], card, known, failure, now)],
+                "data": _data(shares, card, table(card) if card else None),
+            }
+        )
+    return statuses
 
 
 def _ready(
-    device: PreparedDevice, card: Card | None, known: Mapping[str, Any], failure: str, now: str
+    device: PreparedDevice,
+    card: Card | None,
+    known: Iterable[Mapping[str, Any]],
+    failure: str,
+    now: str,
 ) -> Object:
     problems = "; ".join(problem.text for problem in card.problems) if card else ""
     if card is None:
@@ -82,7 +74,7 @@ def _ready(
     since = next(
         (
             condition["lastTransitionTime"]
-            for condition in known.get("conditions") or ()
+            for condition in known
             if (condition["type"], condition["status"]) == ("Ready", status)
         ),
         now,
@@ -121,7 +113,3 @@ def _share(device: PreparedDevice, table: ProfileTable | None) -> Object:
         if device.instance.profile in ids:
             data["profileID"] = ids[device.instance.profile]
     return data
-
-
-def _key(entry: Mapping[str, Any]) -> tuple[str, str, str | None]:
-    return entry["pool"], entry["device"], entry.get("shareID")

@@ -121,7 +121,11 @@ class DrsCard:
         then lists only what is left. Its table was read before its first instance was created.
         """
         table = self._tables.table(card)
-        if table is None or self._is_empty(device):
+        # Instances of the journal may be gone, or were created since for an earlier request.
+        if table is None or not (
+            device.instances_before
+            or (self._ledger().instances(device.card) and self._drs.instances(device.card))
+        ):
             table = self._learn(card)
         return table.for_size(device.amount or table.total)
 
@@ -129,13 +133,6 @@ class DrsCard:
         table = self._drs.profiles(card.address)
         self._tables.learn(card, table)
         return table
-
-    def _is_empty(self, device: PreparedDevice) -> bool:
-        """Whether the card has no instance. Instances of the journal may be gone, or created since
-        for an earlier request of the same claim."""
-        if device.instances_before:
-            return False
-        return not self._ledger().instances(device.card) or not self._drs.instances(device.card)
 
     def _interrupted_create(self, device: PreparedDevice) -> Instance | None:
         """The instance of an interrupted create, if that can be proved: it did not exist before, no

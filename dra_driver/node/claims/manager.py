@@ -18,10 +18,10 @@ from dra_driver.model.claims.owner import Orphan, Owner
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.directory import CdiDirectory, MetadataDirectory
-from dra_driver.node.cdi.files import CdiSpecs, visible_cards
+from dra_driver.node.cdi.files import CdiSpecs
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
+from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim
 from dra_driver.node.checkpoint.records import (
     ClaimStep,
     PreparedDevice,
@@ -29,13 +29,12 @@ from dra_driver.node.checkpoint.records import (
     Record,
     record,
 )
-from dra_driver.node.claims.belongings import Belongings, OnRecreated, Outcome
-from dra_driver.node.claims.device_ops import DeviceOps, SliceCount
+from dra_driver.node.claims.belongings import Belongings, Outcome
+from dra_driver.node.claims.device_ops import DeviceOps, OnRecreated, SliceCount
 from dra_driver.node.claims.drs_card import DrsCard
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
 from dra_driver.node.claims.reallocation import (
     aliases,
-    has_same_names,
     is_prepared_with,
     with_aliases,
     with_known_names,
@@ -97,9 +96,7 @@ class PreparedClaimManager:
         """
         with self._locked(owner.uid, devices) as held:
             if held is not None and is_prepared_with(owner, held, devices):
-                self._belongings.restore(
-                    self._with_owner(self._recorded(held), owner), is_requested=True
-                )
+                self._belongings.restore(self._recorded(held, owner), is_requested=True)
                 return held.devices
             # With the owner's lock: an unprepare that waits for it finds what is created here.
             if is_cancelled is not None and is_cancelled():
@@ -110,7 +107,7 @@ class PreparedClaimManager:
             with self._failures.attempt(owner, devices):
                 if held is not None:
                     devices = self._replace(held, devices)
-                cards = self._specs.read_cards(visible_cards(devices), devices)
+                cards = self._specs.read_cards(devices)
                 devices = self._device_ops.with_state_before(devices, cards)
                 totals = self._device_ops.totals(devices, cards)
                 changes = self._device_ops.changes_cards(devices)
@@ -131,9 +128,9 @@ class PreparedClaimManager:
         Returns its devices. Raises Refused where it is not prepared any more.
         """
         with self._locked(owner.uid) as held:
-            if held is None or held.state is not ClaimState.PREPARE_COMPLETED:
+            if held is None or held.state is not ClaimStep.PREPARE_COMPLETED:
                 raise Refused(f"{owner.title} is being unprepared", remedy="the kubelet retries")
-            self._belongings.restore(self._recorded(held), is_requested=True)
+            self._belongings.restore(self._recorded(held, owner), is_requested=True)
             return held.devices
 
     def unprepare(self, owner: Owner) -> None:
@@ -167,18 +164,18 @@ class PreparedClaimManager:
         with self._locked(owner.uid) as held:
             if held is None:
                 return Outcome.UNCHANGED
-            if held.state is ClaimState.RELEASED:
+            if held.state is ClaimStep.RELEASED:
                 self._specs.remove(owner.uid)  # administrative access leaves nothing else
                 return Outcome.UNCHANGED
-            if held.state is ClaimState.PREPARE_COMPLETED:
+            if held.state is ClaimStep.PREPARE_COMPLETED:
                 if not held.records:
-                    self._belongings.restore(self._recorded(held))
+                    self._belongings.restore(self._recorded(held, held.owner))
                     return Outcome.FINISHED
                 return self._belongings.restore(held) if examine else self._belongings.render(held)
             self._belongings.release(held)
             if isinstance(held.owner, Orphan):
                 self._failures.on_unprepared(held.owner, held.devices)
-            is_prepare = held.state is ClaimState.PREPARE_STARTED
+            is_prepare = held.state is ClaimStep.PREPARE_STARTED
             return Outcome.ROLLED_BACK if is_prepare else Outcome.FINISHED
 
     def adopt_from_cdi(self, uid: str) -> Outcome:
@@ -193,7 +190,7 @@ class PreparedClaimManager:
                 return Outcome.REMOVED if self._specs.remove(uid) else Outcome.UNCHANGED
             if held.records:
                 return Outcome.UNCHANGED
-            self._recorded(held)
+            self._recorded(held, held.owner)
             return Outcome.ADOPTED
 
     def uids_without_record(self) -> frozenset[str]:
@@ -224,7 +221,7 @@ class PreparedClaimManager:
             is_whole = self._journal.is_complete
             if held is None and (recall or not is_whole):
                 held = self._specs.read_claim(uid)
-            elif held is not None and held.state is ClaimState.PREPARE_STARTED and not is_whole:
+            elif held is not None and held.state is ClaimStep.PREPARE_STARTED and not is_whole:
                 # The record that ended the prepare may be lost: then the file proves that it ended,
                 # and has more than the intent has.
                 held = self._specs.read_claim(uid) or held
@@ -233,12 +230,12 @@ class PreparedClaimManager:
             with self._locks.cards(cards):
                 yield held
 
-    def _recorded(self, held: PreparedClaim) -> PreparedClaim:
-        """Write a record of a claim that has none; raises Refused where another owner holds its
-        card."""
-        if not held.records:
-            self._admit(ClaimStep.PREPARE_COMPLETED, held.owner, held.devices)
-        return held
+    def _recorded(self, held: PreparedClaim, owner: Owner) -> PreparedClaim:
+        """Write a record of a claim that has none, or whose owner has changed: devices of a
+        container that are allocated again. Raises Refused where another owner holds its card."""
+        if not held.records or held.owner != owner:
+            self._admit(ClaimStep.PREPARE_COMPLETED, owner, held.devices)
+        return replace(held, owner=owner)
 
     def _admit(
         self,
@@ -269,20 +266,13 @@ class PreparedClaimManager:
                 logger.exception("%s could not be undone yet", uid)
             raise
 
-    def _with_owner(self, held: PreparedClaim, owner: Owner) -> PreparedClaim:
-        """Record the owner as it is now: devices of a container that are allocated again."""
-        if held.owner == owner:
-            return held
-        self._journal.write(record(ClaimStep.PREPARE_COMPLETED, owner, held.devices))
-        return replace(held, owner=owner)
-
     def _replace(self, held: PreparedClaim, wanted: PreparedDevices) -> PreparedDevices:
         """Release an earlier allocation of the claim; returns the wanted devices with the earlier
         CDI names as aliases."""
-        if held.state is ClaimState.RELEASED:
+        if held.state is ClaimStep.RELEASED:
             return with_aliases(held.names, wanted)
         known = with_known_names(held)
-        if has_same_names(held.devices, wanted):
+        if {device.cdi_name for device in held.devices} == {each.cdi_name for each in wanted}:
             self._belongings.release(held)
         else:
             self._belongings.release_or_orphan(known)

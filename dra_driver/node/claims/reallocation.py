@@ -6,7 +6,7 @@ in between. It remembers the CDI names of the earlier allocation, and passes the
 with the new ones (1.36.3, ``cm/dra/claiminfo.go``, ``addDevice``). If the runtime cannot resolve
 one of them, it creates no container. So the earlier names become aliases of the new devices until
 the kubelet forgets the claim. They are recorded when the devices are released, because the next
-prepare may fail: the claim is `ClaimState.RELEASED` then.
+prepare may fail: the claim is `ClaimStep.RELEASED` then.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from dra_driver.model.claims.claim import ClaimRef, results
 from dra_driver.model.claims.owner import Owner
-from dra_driver.node.checkpoint.ledger import ClaimState, PreparedClaim
-from dra_driver.node.checkpoint.records import CdiNames, PreparedDevice, PreparedDevices
+from dra_driver.node.checkpoint.ledger import PreparedClaim
+from dra_driver.node.checkpoint.records import CdiNames, ClaimStep, PreparedDevice, PreparedDevices
 
 
 def is_reallocated(claim: Mapping[str, Any], held: PreparedClaim) -> bool:
@@ -32,7 +32,7 @@ def is_reallocated(claim: Mapping[str, Any], held: PreparedClaim) -> bool:
 
 
 def is_prepared_with(owner: Owner, held: PreparedClaim, wanted: PreparedDevices) -> bool:
-    if held.state is not ClaimState.PREPARE_COMPLETED:
+    if held.state is not ClaimStep.PREPARE_COMPLETED:
         return False
     # The UID of a container's allocation is made of its devices.
     return not isinstance(owner, ClaimRef) or set(map(_key, held.devices)) == set(map(_key, wanted))
@@ -40,7 +40,7 @@ def is_prepared_with(owner: Owner, held: PreparedClaim, wanted: PreparedDevices)
 
 def with_known_names(held: PreparedClaim) -> PreparedClaim:
     """The claim with all names that the kubelet knows as aliases: those of an answer, too."""
-    if held.state is ClaimState.PREPARE_STARTED:  # it was never answered
+    if held.state is ClaimStep.PREPARE_STARTED:  # it was never answered
         return held
     devices = []
     for device in held.devices:
@@ -69,11 +69,6 @@ def with_aliases(earlier: CdiNames, wanted: PreparedDevices) -> PreparedDevices:
         taken |= set(names)
         named.append(replace(device, cdi_aliases=names))
     return tuple(named)
-
-
-def has_same_names(one: Iterable[PreparedDevice], other: Iterable[PreparedDevice]) -> bool:
-    """Whether both have the same CDI names."""
-    return {device.cdi_name for device in one} == {device.cdi_name for device in other}
 
 
 def _key(device: PreparedDevice) -> tuple[str, str, str | None]:

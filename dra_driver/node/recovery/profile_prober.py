@@ -56,8 +56,7 @@ class ProfileProber:
         """Why the card's profiles are unknown; None where they are known."""
         if self.tables.table(card) is not None:
             return None
-        setback = self._setbacks.get((card.address, CardVariant.of(card)))
-        if setback is not None:
+        if setback := self._setbacks.get(_key(card)):
             return setback.reason
         return f"the DRS profiles of {CardVariant.of(card)} are unknown until such a card is free"
 
@@ -71,16 +70,14 @@ class ProfileProber:
         learnt = False
         for card in cards:
             is_idle = not card.problems and card.virtualization is Virtualization.DISABLED
-            if is_idle and self.tables.table(card) is None and self._is_due(card):
+            setback = self._setbacks.get(_key(card))
+            is_due = setback is None or self.clock() >= setback.due
+            if is_idle and is_due and self.tables.table(card) is None:
                 learnt |= self._try(card)
         return learnt
 
-    def _is_due(self, card: Card) -> bool:
-        setback = self._setbacks.get((card.address, CardVariant.of(card)))
-        return setback is None or self.clock() >= setback.due
-
     def _try(self, card: Card) -> bool:
-        key = (card.address, CardVariant.of(card))
+        key = _key(card)
         with self.locks.cards([card.address]):
             ledger = self.journal.snapshot()
             if ledger.holders_of(card.address) or card.address in ledger.switched:
@@ -98,8 +95,7 @@ class ProfileProber:
 
     def _examine(self, card: Card) -> None:
         address = card.address
-        listed = self.drs.instances(address)
-        if listed:
+        if self.drs.instances(address):
             raise Refused(f"card {address} has DRS instances of somebody else")
         self.journal.write(card_record(CardRecordKind.DRS_ON, address))
         failure: GcuError | None = None
@@ -113,3 +109,7 @@ class ProfileProber:
         self.journal.write(card_record(CardRecordKind.DRS_OFF, address))
         if failure is not None:
             raise failure
+
+
+def _key(card: Card) -> tuple[PciAddress, CardVariant]:
+    return card.address, CardVariant.of(card)

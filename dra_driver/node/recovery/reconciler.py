@@ -17,13 +17,11 @@ from dra_driver.hardware.drs.drs import Drs
 from dra_driver.model.card import Card, Problem, Virtualization
 from dra_driver.model.claims.owner import Orphan
 from dra_driver.model.errors import GcuError
-from dra_driver.model.instance import Instance
-from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FOREIGN
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
-from dra_driver.node.checkpoint.records import CardRecordKind, card_record
+from dra_driver.node.checkpoint.ledger import PreparedClaim
+from dra_driver.node.checkpoint.records import CardRecordKind, ClaimStep, card_record
 from dra_driver.node.claims.belongings import Outcome
 from dra_driver.node.claims.drs_card import foreign
 from dra_driver.node.claims.manager import PreparedClaimManager
@@ -69,29 +67,19 @@ class Findings:
             self.recover(uid, f"claim {uid}", partial(claim_manager.adopt_from_cdi, uid))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recovery:
-    """Runs after `Journal.open` and before the kubelet can call.
+def recover_all(claim_manager: PreparedClaimManager, journal: Journal) -> Findings:
+    """Recover every claim of the journal, then every CDI file without a record, after
+    `Journal.open` and before the kubelet can call.
 
-    No call is answered before recovery has ended. It waits for a card that hangs once, and not for
-    each of its claims (`dra_driver.hardware.breaker`).
+    It waits for a card that hangs once, and not for each of its claims
+    (`dra_driver.hardware.breaker`). Raises JournalError or CdiError where journal or directory
+    cannot be used at all; a failure of one claim is in the findings.
     """
-
-    claim_manager: PreparedClaimManager
-    journal: Journal
-
-    def run(self) -> Findings:
-        """Recover every claim of the journal, then every CDI file without a record.
-
-        Raises JournalError or CdiError where journal or directory cannot be used at all; a failure
-        of one claim is in the findings.
-        """
-        findings = Findings()
-        for uid, held in self.journal.snapshot().claims.items():
-            step = partial(self.claim_manager.recover, held.owner)
-            findings.recover(uid, held.owner.title, step)
-        findings.adopt_unrecorded(self.claim_manager)
-        return findings
+    findings = Findings()
+    for uid, held in journal.snapshot().claims.items():
+        findings.recover(uid, held.owner.title, partial(claim_manager.recover, held.owner))
+    findings.adopt_unrecorded(claim_manager)
+    return findings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +106,7 @@ class NodeReconciler:
         findings = Findings()
         findings.adopt_unrecorded(self.claim_manager)
         for held in self.journal.snapshot().claims.values():
-            if held.state is not ClaimState.PREPARE_COMPLETED:
+            if held.state is not ClaimStep.PREPARE_COMPLETED:
                 self._recover(findings, held, examine=True)
         missing: set[str] = set()
         for card in cards:
@@ -128,7 +116,7 @@ class NodeReconciler:
                 logger.warning("card %s could not be examined: %s", card.address, error)
                 findings.unknown[card.address] = error
         for uid, held in self.journal.snapshot().claims.items():
-            if held.state is ClaimState.PREPARE_COMPLETED:
+            if held.state is ClaimStep.PREPARE_COMPLETED:
                 self._recover(findings, held, examine=uid in missing)
         return findings
 
@@ -148,12 +136,22 @@ class NodeReconciler:
                 return
             listed = self.drs.instances(address)
             unheld = foreign(listed, ledger, address)
-            if unheld and not _unfinished(ledger, address):
+            holders = ledger.drs_holders_of(address)
+            # A claim may have an instance on the card that its record does not name.
+            unfinished = any(
+                held.state is not ClaimStep.PREPARE_COMPLETED or device.instance is None
+                for held, device in holders
+            )
+            if unheld and not unfinished:
                 text = (
                     f"DRS instances without a record of this agent: {', '.join(map(str, unheld))}"
                 )
                 findings.foreign[address] = Problem(TAINT_FOREIGN, "", text)
-            missing |= _without(ledger, address, listed)
+            missing |= {
+                held.owner.uid
+                for held, device in holders
+                if device.instance is None or not device.instance.is_in(listed)
+            }
             in_doubt = card.virtualization is not None and not listed and not switched
             if in_doubt and self.drs.is_on(address):
                 if not adopt:
@@ -162,22 +160,3 @@ class NodeReconciler:
                     return
                 self.journal.write(card_record(CardRecordKind.DRS_ON, address))
         self.claim_manager.disable_drs(address)
-
-
-def _unfinished(ledger: Ledger, card: PciAddress) -> bool:
-    """Whether a claim may have an instance on the card that its record does not name."""
-    return any(
-        held.state is not ClaimState.PREPARE_COMPLETED or device.instance is None
-        for held, device in ledger.holders_of(card)
-        if device.mode is Mode.DRS
-    )
-
-
-def _without(ledger: Ledger, card: PciAddress, listed: tuple[Instance, ...]) -> set[str]:
-    """The UIDs of claims whose instance is not listed."""
-    return {
-        held.owner.uid
-        for held, device in ledger.holders_of(card)
-        if device.mode is Mode.DRS
-        and (device.instance is None or not device.instance.is_in(listed))
-    }

@@ -8,26 +8,45 @@ pods.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
-import msgspec
 from msgspec.structs import replace
 
 from dra_driver.model.claims.claim import ClaimRef, Object, claim_names
 from dra_driver.model.claims.usage_sets import UsageSet, Use, may_be_together, usage_sets
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
+from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim
 from dra_driver.node.checkpoint.records import PreparedDevice, PreparedDevices
 from dra_driver.node.ports import ObjectReader
-from dra_driver.node.prepare_call import PrepareCall, planned
 from dra_driver.node.visibility.pods import find_pods, is_of_group, may_use_others, title
 
 _REMEDY: Final = "use the same claims together in every pod that shares one of them"
 
 
+@dataclass(slots=True)
+class CallClaim:
+    """One claim of a prepare call, a row that the steps of the call fill in.
+
+    `held` is set if it is prepared already. Otherwise `object` is what the API server has, and
+    `devices` are to be prepared. After an `error` nothing more is done for the claim.
+    """
+
+    ref: ClaimRef
+    held: PreparedClaim | None = None
+    object: Object | None = None
+    devices: PreparedDevices = ()
+    error: GcuError | None = None
+
+
+def planned(call: Mapping[str, CallClaim]) -> dict[str, CallClaim]:
+    """The claims of a call whose devices are to be prepared. Both are by UID."""
+    return {uid: each for uid, each in call.items() if each.held is None and each.error is None}
+
+
 def resolve_visible_cards(
-    call: PrepareCall, reader: ObjectReader, ledger: Ledger, node: str
+    call: Mapping[str, CallClaim], reader: ObjectReader, ledger: Ledger, node: str
 ) -> None:
     """Give the planned devices their `visible_cards`, or the claim the error.
 
@@ -91,21 +110,38 @@ def _unknown_pod(refs: Sequence[ClaimRef], read: Sequence[Object], node: str) ->
 
 
 def _for_pod(
-    call: PrepareCall, pod: Object, ledger: Ledger
+    call: Mapping[str, CallClaim], pod: Object, ledger: Ledger
 ) -> dict[str, PreparedDevices | GcuError]:
     """The devices of each planned claim with the cards that the pod's containers see, or its error.
     Raises Refused if the containers break the rule."""
     new = planned(call)
+    by_name = {claim.ref.name: uid for uid, claim in call.items()}
+    held = {uid: claim.held for uid, claim in call.items() if claim.held is not None}
     failed = {uid: claim.error for uid, claim in call.items() if claim.error is not None}
-    uses = _Uses.of(call, pod, ledger, failed)
-    sets = usage_sets(pod, uses.names, uses.requests)
+    # Those that were prepared for other pods, which the kubelet leaves out of the call.
+    prepared = ledger.prepared_in(pod["metadata"].get("namespace", ""))
+    others = {ref.name: each for ref, each in prepared.items()}
+    names: dict[str, str] = {}  # the UID by the pod's name of a claim of this driver
+    for entry, name in claim_names(pod).items():
+        if name in by_name:
+            names[entry] = by_name[name]
+        elif name in others:
+            names[entry] = uid = others[name].owner.uid
+            held[uid] = others[name]
+    devices = {uid: each.devices for uid, each in held.items()}
+    devices |= {uid: each.devices for uid, each in new.items()}
+    requests = {uid: frozenset(each.request for each in every) for uid, every in devices.items()}
+    # The devices of a claim that could not be planned are unknown, but not the pod's requests.
+    requests |= {uid: _asked(pod, names, uid) for uid in failed}
+    sets = usage_sets(pod, names, requests)
     while True:
         failures = len(failed)
         resolved: dict[str, PreparedDevices | GcuError] = {}
         for uid in sorted(new.keys() - failed.keys()):
             try:
                 resolved[uid] = tuple(
-                    uses.resolved(uid, device, sets) for device in new[uid].devices
+                    _resolved(device, sets[Use(uid, device.request)], devices, held, failed)
+                    for device in devices[uid]
                 )
             except Refused as error:
                 failed[uid] = error
@@ -114,73 +150,36 @@ def _for_pod(
             return resolved | failed
 
 
-class _Uses(msgspec.Struct, frozen=True):
-    """The pod's claims of this driver. `names` maps the pod's name of a claim to its UID; the other
-    maps are by UID."""
-
-    names: Mapping[str, str]
-    requests: Mapping[str, frozenset[str]]
-    devices: Mapping[str, PreparedDevices]
-    held: Mapping[str, PreparedClaim]
-    failed: Mapping[str, GcuError]
-
-    @classmethod
-    def of(
-        cls, call: PrepareCall, pod: Object, ledger: Ledger, failed: Mapping[str, GcuError]
-    ) -> _Uses:
-        namespace = pod["metadata"].get("namespace", "")
-        by_name = {claim.ref.name: uid for uid, claim in call.items()}
-        held = {uid: claim.held for uid, claim in call.items() if claim.held is not None}
-        names: dict[str, str] = {}
-        for entry, claim in claim_names(pod).items():
-            uid = by_name.get(claim or "")
-            if claim and uid is None:
-                # It was prepared for another pod, so the kubelet leaves it out of the call.
-                for prepared in ledger.claims_named(namespace, claim):
-                    if prepared.state is ClaimState.PREPARE_COMPLETED:
-                        uid = prepared.owner.uid
-                        held[uid] = prepared
-            if uid is not None:
-                names[entry] = uid
-        devices = {uid: each.devices for uid, each in held.items()}
-        devices |= {uid: each.devices for uid, each in planned(call).items()}
-        requests = {uid: frozenset(h.request for h in every) for uid, every in devices.items()}
-        # The devices of a claim that could not be planned are unknown, but not the pod's requests.
-        requests |= {uid: _asked(pod, names, uid) for uid in failed}
-        return cls(names, requests, devices, held, failed)
-
-    def resolved(
-        self, uid: str, device: PreparedDevice, sets: Mapping[Use, UsageSet]
-    ) -> PreparedDevice:
-        """The device with the cards of its usage set; raises Refused if they are unknown."""
-        own = sets[Use(uid, device.request)]
-        for use in sorted(own):
-            if use.claim in self.failed:
-                raise Refused(
-                    "a container that uses this claim also uses one that is not ready: "
-                    f"{self.failed[use.claim]}"
-                )
-        visible = _cards_seen(self._devices_of(own))
-        for use in sorted(own):
-            held = self.held.get(use.claim)
-            if held is not None and any(
-                other.request == use.request and other.visible_cards != visible
-                for other in held.devices
-            ):
-                raise Refused(
-                    f"a container that uses this claim also uses {held.owner.title}, which "
-                    "was prepared for a pod that combines it with other requests",
-                    remedy=_REMEDY,
-                )
-        return replace(device, visible_cards=visible)
-
-    def _devices_of(self, uses: UsageSet) -> PreparedDevices:
-        return tuple(
-            device
-            for use in sorted(uses)
-            for device in self.devices[use.claim]
-            if device.request == use.request
-        )
+def _resolved(
+    device: PreparedDevice,
+    used: UsageSet,
+    devices: Mapping[str, PreparedDevices],
+    held: Mapping[str, PreparedClaim],
+    failed: Mapping[str, GcuError],
+) -> PreparedDevice:
+    """The device with the cards of its usage set; raises Refused if they are unknown. The maps are
+    by UID."""
+    for use in sorted(used):
+        if use.claim in failed:
+            raise Refused(
+                "a container that uses this claim also uses one that is not ready: "
+                f"{failed[use.claim]}"
+            )
+    together = [
+        (use.claim, other)
+        for use in sorted(used)
+        for other in devices[use.claim]
+        if other.request == use.request
+    ]
+    visible = _cards_seen([other for _, other in together])
+    for uid, other in together:
+        if uid in held and other.visible_cards != visible:
+            raise Refused(
+                f"a container that uses this claim also uses {held[uid].owner.title}, which "
+                "was prepared for a pod that combines it with other requests",
+                remedy=_REMEDY,
+            )
+    return replace(device, visible_cards=visible)
 
 
 def _asked(pod: Mapping[str, Any], names: Mapping[str, str], uid: str) -> frozenset[str]:
@@ -194,7 +193,7 @@ def _asked(pod: Mapping[str, Any], names: Mapping[str, str], uid: str) -> frozen
     return frozenset(asked)
 
 
-def _cards_seen(devices: PreparedDevices) -> tuple[PciAddress, ...]:
+def _cards_seen(devices: Sequence[PreparedDevice]) -> tuple[PciAddress, ...]:
     """The cards of a container's `devices`; raises Refused if it must not have all of them."""
     if not may_be_together([device.mode for device in devices]):
         names = ", ".join(device.device_name for device in devices)

@@ -15,7 +15,7 @@ from dra_driver.model.devices.plugin_device import PluginDevice
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.claims.belongings import RecreatedInstance
+from dra_driver.node.claims.device_ops import RecreatedInstance
 from tests.unit.agent.recorder import ListRecorder
 
 CARD = PciAddress.parse("0000:0d:00.0")

@@ -21,14 +21,13 @@ from dra_driver.node.cdi.directory import CdiDirectory, MetadataDirectory
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.records import PreparedDevice
-from dra_driver.node.claims.belongings import RecreatedInstance
-from dra_driver.node.claims.device_ops import SliceCount
+from dra_driver.node.claims.device_ops import RecreatedInstance, SliceCount
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
 from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.node.locks import Locks, Take, take_lock
 from dra_driver.node.ports import Hardware
 from dra_driver.node.preparer import Preparer
-from dra_driver.node.recovery.reconciler import Findings, Recovery
+from dra_driver.node.recovery.reconciler import Findings, recover_all
 
 NODE = "node-1"
 SLICES = 6
@@ -223,8 +222,7 @@ class World:
             clock=lambda: sum(self.pauses),
             pause=self.pauses.append,
         )
-        recovery = Recovery(claim_manager=claim_manager, journal=journal)
-        return Agent(journal, preparer, recovery, locks)
+        return Agent(journal, preparer, locks)
 
     def hardware(self) -> Hardware:
         """What an agent sees of the cards."""
@@ -261,12 +259,11 @@ class Agent:
 
     journal: Journal
     preparer: Preparer
-    recovery: Recovery
     locks: Locks
 
     def recover(self) -> Findings:
         self.journal.open()
-        report = self.recovery.run()
+        report = recover_all(self.preparer.claim_manager, self.journal)
         if not self.journal.is_complete:
             self.journal.mark_rebuilt(self.journal.losses)
         return report

@@ -17,8 +17,8 @@ from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.errors import JournalError
 from dra_driver.model.names import TAINT_FOREIGN
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.checkpoint.ledger import ClaimState, Ledger, PreparedClaim
-from dra_driver.node.checkpoint.records import PreparedDevice
+from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim
+from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice
 from tests.unit.agent.cards.watched import FIRST, SECOND, Watched
 
 CARDS = (str(FIRST), str(SECOND))
@@ -122,7 +122,7 @@ def test_what_is_held_is_told_without_an_api_server(world: World) -> None:
     world.devices = []
     ref = ClaimRef("team", "one", "uid-one")
     holds = (PreparedDevice("gcu", POOL, "shared-0000-0e-00-0", "share-1"),)
-    world.ledger = Ledger({ref.uid: PreparedClaim(ref, ClaimState.PREPARE_COMPLETED, holds, ())})
+    world.ledger = Ledger({ref.uid: PreparedClaim(ref, ClaimStep.PREPARE_COMPLETED, holds, ())})
     assert world.states() == {"shared-0000-0e-00-0": Health.HEALTHY}
 
 

@@ -41,7 +41,7 @@ def test_grants_stand_beside_claims_in_the_journal() -> None:
     state = ledger(claim, granted(container))
     assert refolded(state) == state
     assert state.claims[container.uid].owner == container
-    assert not state.claims_named("", "")
+    assert not state.prepared_in("")
 
 
 WHOLE, SHARED, DRS = Mode.WHOLE, Mode.SHARED, Mode.DRS

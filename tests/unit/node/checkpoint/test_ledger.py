@@ -11,7 +11,7 @@ from dra_driver.model.errors import Refused
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.checkpoint.ledger import ClaimState, Ledger
+from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import (
     CardRecordKind,
     ClaimStep,
@@ -35,28 +35,28 @@ def share(card: int, share_id: str, mode: Mode = Mode.SHARED) -> PreparedDevice:
 @pytest.mark.parametrize(
     ("kinds", "state"),
     [
-        ((ClaimStep.PREPARE_STARTED,), ClaimState.PREPARE_STARTED),
-        ((ClaimStep.PREPARE_STARTED, ClaimStep.PREPARE_COMPLETED), ClaimState.PREPARE_COMPLETED),
-        ((ClaimStep.PREPARE_COMPLETED,), ClaimState.PREPARE_COMPLETED),
+        ((ClaimStep.PREPARE_STARTED,), ClaimStep.PREPARE_STARTED),
+        ((ClaimStep.PREPARE_STARTED, ClaimStep.PREPARE_COMPLETED), ClaimStep.PREPARE_COMPLETED),
+        ((ClaimStep.PREPARE_COMPLETED,), ClaimStep.PREPARE_COMPLETED),
         (
             (ClaimStep.PREPARE_STARTED, ClaimStep.PREPARE_COMPLETED, ClaimStep.UNPREPARE_STARTED),
-            ClaimState.UNPREPARE_STARTED,
+            ClaimStep.UNPREPARE_STARTED,
         ),
         ((ClaimStep.PREPARE_STARTED, ClaimStep.FORGOTTEN), None),
         ((ClaimStep.FORGOTTEN,), None),
         (
             (ClaimStep.PREPARE_STARTED, ClaimStep.PREPARE_COMPLETED, ClaimStep.PREPARE_COMPLETED),
-            ClaimState.PREPARE_COMPLETED,
+            ClaimStep.PREPARE_COMPLETED,
         ),
         (
             (ClaimStep.PREPARE_STARTED, ClaimStep.FORGOTTEN, ClaimStep.PREPARE_STARTED),
-            ClaimState.PREPARE_STARTED,
+            ClaimStep.PREPARE_STARTED,
         ),
     ],
     ids=str,
 )
 def test_the_last_record_gives_the_state(
-    kinds: tuple[ClaimStep, ...], state: ClaimState | None
+    kinds: tuple[ClaimStep, ...], state: ClaimStep | None
 ) -> None:
     folded = ledger(*(record(kind, HOLDER, (hold(0),)) for kind in kinds))
     held = folded.claims.get(HOLDER.uid)
@@ -72,7 +72,7 @@ def test_what_a_newer_version_wrote_is_kept_while_its_claim_lives() -> None:
     state = state.apply(record(ClaimStep.PREPARE_COMPLETED, HOLDER, (hold(0),)))
     kept = list(refolded(state).raw_records())
     assert [raw for raw in kept if raw["kind"] == "instance"] == instances
-    assert refolded(state).claims["uid-holder"].state is ClaimState.PREPARE_COMPLETED
+    assert refolded(state).claims["uid-holder"].state is ClaimStep.PREPARE_COMPLETED
     assert not list(state.apply(record(ClaimStep.FORGOTTEN, HOLDER, ())).raw_records())
 
 

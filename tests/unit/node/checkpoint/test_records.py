@@ -22,7 +22,6 @@ from dra_driver.node.checkpoint.records import (
     decode,
     encode,
     record,
-    released_record,
 )
 from tests.unit.node.world import CARDS, POOL, hold
 
@@ -76,7 +75,7 @@ def test_a_version_that_knows_no_remnants_takes_one_for_a_claim() -> None:
 
 
 def test_the_names_of_a_released_claim_survive_the_file() -> None:
-    written = released_record(REF, {"gcu": ("whole-1", "whole-2")})
+    written = record(ClaimStep.RELEASED, REF, (), {"gcu": ("whole-1", "whole-2")})
     assert decode(encode(written.raw)) == written
     held = Ledger().apply(record(ClaimStep.PREPARE_COMPLETED, REF, (hold(0),))).apply(written)
     assert held.claims["uid-1"].names == {"gcu": ("whole-1", "whole-2")}

@@ -10,7 +10,7 @@ import pytest
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
-from dra_driver.node.claims.belongings import RecreatedInstance
+from dra_driver.node.claims.device_ops import RecreatedInstance
 from tests.unit.node.drs_world import DrsWorld, errors, instance, share, tool
 from tests.unit.node.world import CARDS, Agent, claim, pod
 
