@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import InitVar, dataclass
 
@@ -24,7 +24,6 @@ from dra_driver.node.recovery.reconciler import Findings, NodeReconciler
 from dra_driver.telemetry.logs import new_call
 from dra_driver.util.background import Background, Wait
 from dra_driver.util.backoff import Backoff
-from dra_driver.util.hooks import OnChange
 
 logger = logging.getLogger(__name__)
 
@@ -32,13 +31,13 @@ logger = logging.getLogger(__name__)
 @dataclass(eq=False, kw_only=True)
 class ReconcileLoop(Background):
     """Runs every `interval` seconds in its own thread, and sooner while the configuration of the
-    cards is unknown. `on_run` is called each time."""
+    cards is unknown. `on_run` is called at the end of each run; it may take long."""
 
     context: AgentContext
     deleted_claims: DeletedClaimDetector
     reconciler: NodeReconciler
     profile_prober: ProfileProber
-    on_run: OnChange
+    on_run: Callable[[], None]
     interval: float
     backoff: InitVar[Backoff | None] = None
     wait: InitVar[Wait | None] = None
@@ -62,7 +61,6 @@ class ReconcileLoop(Background):
     def run_once(self) -> None:
         """Reconcile once. Raises JournalError."""
         with new_call("reconcile"):
-            self.on_run()
             self._refresh()
             containers = self.detect_foreign_plugins()
             cards = self.context.cards.latest or {}
@@ -72,10 +70,12 @@ class ReconcileLoop(Background):
             if adopt and cards and not findings.unknown:
                 self.context.journal.mark_rebuilt(losses)
             self._apply(findings, cards)
-            self._report_unknown_claims(containers)
+            if containers is not None:
+                self._report_unknown_claims(containers)
             self._free_forgotten_claims()
             if self.context.card_configs.known:
                 self._probe_profiles(cards.values())
+            self.on_run()
 
     def _probe_profiles(self, cards: Iterable[Card]) -> None:
         config_of = self.context.card_configs.of
@@ -91,9 +91,9 @@ class ReconcileLoop(Background):
         except KubeError as error:
             logger.warning("the labels of this Node cannot be read: %s", error)
 
-    def detect_foreign_plugins(self) -> Sequence[ContainerResources]:
+    def detect_foreign_plugins(self) -> Sequence[ContainerResources] | None:
         """Check whether another program gives the cards to pods; a part of each run. Returns the
-        node's containers, none if the kubelet does not answer."""
+        node's containers, None if the kubelet does not answer."""
         try:
             offered, containers = self.context.kubelet.offered(), self.context.kubelet.containers()
         except KubeletError as error:
@@ -102,7 +102,7 @@ class ReconcileLoop(Background):
                 "node's containers use, is unknown: %s",
                 error,
             )
-            return ()
+            return None
         problem, self.foreign_pods = foreign_plugin(offered, containers)
         if problem is not None and problem != self._foreign_plugin:
             self.context.event_reporter.warning(CARD_FOREIGN, problem.text)

@@ -142,7 +142,7 @@ class ObjectApi(Protocol):
         subresource: str = "",
         field_manager: str = "",
     ) -> Object:
-        """PATCH; a field manager takes fields that others own."""
+        """PATCH; an apply takes fields that others own."""
 
     def delete(
         self,

@@ -159,7 +159,9 @@ class Client:
         subresource: str = "",
         field_manager: str = "",
     ) -> Object:
-        query = {"fieldManager": field_manager, "force": "true"} if field_manager else {}
+        query = {"fieldManager": field_manager} if field_manager else {}
+        if patch_type is PatchType.APPLY:
+            query["force"] = "true"
         path = resource.path(namespace, name, subresource)
         return self._json("PATCH", path, query, body=body, media_type=patch_type.value)
 

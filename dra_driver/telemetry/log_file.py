@@ -15,8 +15,7 @@ _MODE: Final = 0o640  # names of claims and pods of all tenants are in it
 
 class LogFileHandler(RotatingFileHandler):
     """Writes to a file that another process may rotate: during an update two agents of a node
-    write to one. If both rotate it in the same moment, there is a short file among the old ones. A
-    line that cannot be written is lost here, and is on standard error."""
+    write to one. A line that cannot be written is lost here, and is on standard error."""
 
     def __init__(self, path: Path, mib: int, files: int) -> None:
         """`path` grows up to `mib` MiB, then it becomes ``PATH.1``. There are `files` at most, 2 or
@@ -33,6 +32,13 @@ class LogFileHandler(RotatingFileHandler):
             self.handleError(record)
             return
         super().emit(record)
+
+    def doRollover(self) -> None:  # noqa: N802 (the base's)
+        """Not if another agent has done it since the size was read."""
+        stream = self.stream
+        self._reopen_if_replaced()
+        if self.stream is stream:
+            super().doRollover()
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802 (the base's)
         """Says a new reason once: a full disk would fail each line."""

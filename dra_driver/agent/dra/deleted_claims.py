@@ -16,7 +16,7 @@ from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Final
 
 from dra_driver.agent.context import AgentContext
-from dra_driver.kube.errors import NotFound
+from dra_driver.kube.errors import KubeError, NotFound, concerns_all
 from dra_driver.kube.resources import RESOURCE_CLAIMS
 from dra_driver.kubelet_api.dra.service import ClaimHandler
 from dra_driver.model.claims.claim import ClaimRef, Object, allocation
@@ -84,25 +84,27 @@ class DeletedClaimDetector(Background):
         KubeletError, KubeError and JournalError; then the last result stays."""
         with self._mutex:
             unused = self._unlisted()
-            now, since = self.clock(), self._gone_since
-            later = self._ask_at
-            self._ask_at = {each.uid: later[each.uid] for each in unused if each.uid in later}
-            found = {
-                owner: self._current(owner)
+            now, later, before = self.clock(), self._ask_at, self._deleted
+            answers = {
+                owner: self._ask(owner, now)
                 for owner in unused
                 if owner.uid in at_once or now >= later.get(owner.uid, now)
             }
-            self._gone_since = {
-                owner: since.get(owner, now) for owner, claim in found.items() if claim is None
+            self._ask_at = {
+                owner.uid: self._ask_at[owner.uid]
+                for owner in unused
+                if owner.uid in self._ask_at and not answers.get(owner, (False, None))[0]
             }
-            deleted = frozenset(
-                owner.uid for owner, claim in found.items() if not self._is_allocated(owner, claim)
+            self._deleted = frozenset(
+                owner.uid for owner, (is_given_up, _) in answers.items() if is_given_up
             )
-            before, self._deleted = self._deleted, deleted
+            self._gone_since = {
+                owner: since for owner, (_, since) in answers.items() if since is not None
+            }
         for owner in unused:
-            if owner.uid in deleted - before:
+            if owner.uid in self._deleted - before:
                 logger.warning("%s is prepared, and Kubernetes has given it up", owner.title)
-        if deleted != before:
+        if self._deleted != before:
             self.context.on_change()
 
     def deleted_among(self, uids: Collection[str]) -> frozenset[str]:
@@ -137,6 +139,21 @@ class DeletedClaimDetector(Background):
             and claims[ref.uid].state is not ClaimStep.PREPARE_STARTED
         ]
 
+    def _ask(self, owner: ClaimRef, now: float) -> tuple[bool, float | None]:
+        """Whether the claim is given up, and since when the API server has it no more. Both as
+        before where the server cannot give this one claim. Raises KubeError if it gives none."""
+        since = self._gone_since.get(owner)
+        try:
+            claim = self._current(owner)
+        except KubeError as error:
+            if concerns_all(error):
+                raise
+            logger.info("whether %s was deleted is unknown: %s", owner.title, error)
+            return owner.uid in self._deleted, since
+        if claim is None:
+            return True, now if since is None else since
+        return not self._is_allocated(owner, claim), None
+
     def _current(self, ref: ClaimRef) -> Object | None:
         """The claim as the API server has it, None if that has it no more. Raises KubeError."""
         try:
@@ -145,10 +162,10 @@ class DeletedClaimDetector(Background):
             return None
         return claim if claim["metadata"]["uid"] == ref.uid else None
 
-    def _is_allocated(self, owner: ClaimRef, claim: Object | None) -> bool:
-        """Whether the claim is there and has devices. A claim without pods may have been
-        deallocated, and is prepared all the same."""
-        if claim is None or allocation(claim) is None:
+    def _is_allocated(self, owner: ClaimRef, claim: Object) -> bool:
+        """Whether the claim has devices. One without pods may have been deallocated, and is
+        prepared all the same."""
+        if allocation(claim) is None:
             return False
         self._ask_at[owner.uid] = self.clock() + _ASK_AGAIN
         return True

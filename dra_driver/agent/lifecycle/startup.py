@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 Step = Callable[[], object]
-"""One step. It may raise GcuError after it has undone what it began; it is repeated later."""
+"""One step. It may raise GcuError; it is repeated later, and finds what it began."""
 
 
 _STARTING = "the agent is starting"

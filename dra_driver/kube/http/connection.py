@@ -16,6 +16,8 @@ FAILURES: Final = (OSError, HttpParserError, ValueError)
 
 _PIECE: Final = 1 << 16  # bytes
 _UNSENDABLE: Final = re.compile(r"[\x00-\x1f\x7f]")  # they would end a line of the request
+# An answer with neither ends with the connection, as a refusal of a proxy in between may.
+_MEASURES: Final = frozenset({"content-length", "transfer-encoding"})
 
 
 def render(method: str, target: str, headers: Mapping[str, str], body: bytes | None) -> bytes:
@@ -114,6 +116,8 @@ class HttpConnection:
         data = self.sock.recv(_PIECE)
         if data:
             self._parser.feed_data(data)
+        elif self._has_head and not self.headers.keys() & _MEASURES:
+            self._is_complete = True
         else:
             raise ConnectionError("the server closed the connection before its answer's end")
 

@@ -166,6 +166,7 @@ class KubeletPlugin(Background):
     def run(self) -> None:
         ended = False
         while not self._wait(self._check_every):
+            self._registration.problem()  # which it logs if it comes late
             ended_before, ended = ended, self._siblings.run_once()
             # With the other agent's stream the kubelet forgets the health from all agents (1.36.3,
             # `HandleWatchResourcesStream`), perhaps a little later than the agent has ended.

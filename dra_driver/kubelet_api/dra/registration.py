@@ -44,6 +44,7 @@ class Registration:
         self._waiting_since = self.clock()
         # Empty once the kubelet has registered the driver; None while it has not called.
         self._refusal: str | None = None
+        self._is_late = False
 
     def GetInfo(self, request: api.InfoRequest, context: grpc.ServicerContext) -> api.PluginInfo:
         """The driver's name, its services and their socket."""
@@ -84,8 +85,12 @@ class Registration:
         if self.clock() - self._waiting_since < self.timeout:
             return "waiting for the kubelet to register the driver"
         socket = self.sockets.registration
-        return (
+        late = (
             f"the kubelet has not called {socket} within {self.timeout:g} s; check that it "
             "is running and that its --root-dir is the chart's kubeletRootDir, so that its "
             f"plugins_registry is {socket.parent}"
         )
+        if not self._is_late:  # the agent may have another problem, which it tells first
+            logger.error("%s", late)
+        self._is_late = True
+        return late

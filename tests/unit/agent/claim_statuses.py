@@ -39,6 +39,7 @@ class Claims:
         self.stored: dict[str, Object] = {}
         self.refusals: dict[str, KubeError] = {}
         self.held: dict[str, threading.Event] = {}
+        self.holds = threading.Event()
         self.gets: list[str] = []
         self.patches: list[str] = []
         self.on_success: Callable[[], None] = lambda: None
@@ -55,6 +56,7 @@ class Claims:
         assert body["metadata"]["uid"] == self.stored[name]["metadata"]["uid"]
         self.patches.append(name)
         if name in self.held:
+            self.holds.set()
             assert self.held[name].wait(60)
         if name in self.refusals:
             raise self.refusals[name]

@@ -166,6 +166,7 @@ def test_a_webhook_that_holds_up_one_namespace_delays_no_other(rig: Rig, end: st
         rig.api.refusals["held"] = Unavailable(end, status=status)
     statuses.write()
     threads["team"].join(60)
+    assert rig.api.holds.wait(60)
     assert sorted(rig.api.patches) == ["a", "held"]
     rig.prepared("b", 3)
     statuses.write()

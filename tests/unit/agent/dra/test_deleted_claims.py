@@ -37,6 +37,7 @@ class World:
         self.changes = 0
         self.changed = threading.Event()
         self.error: GcuError | None = None
+        self.unreadable = ""
         self.kubelet_error: KubeletError | None = None
         self.now = 0.0
         context = SimpleNamespace(
@@ -51,6 +52,8 @@ class World:
         self.asked += 1
         if self.error:
             raise self.error
+        if name == self.unreadable:
+            raise Unavailable("cannot be decoded", status=500)
         if name not in self.claims:
             raise NotFound(f"no {name}", status=404)
         return self.claims[name]
@@ -139,6 +142,31 @@ def test_what_is_unknown_stays_as_it_was(world: World, part: str) -> None:
         world.detector.detect()
     assert world.detector.cards() == {CARDS[0]}
     assert world.changes == 1
+
+
+def test_a_claim_that_was_found_deleted_stays_so(world: World) -> None:
+    """By who asked at once, before the next look was due."""
+    world.used = frozenset()
+    world.look()
+    _removed(world)
+    assert world.detector.deleted_among({REF.uid})
+    world.now += 5.0
+    assert world.look() == [str(CARDS[0])]
+    assert world.changes == 1
+
+
+def test_one_claim_that_cannot_be_read_hides_no_other(world: World) -> None:
+    """As one that etcd holds damaged."""
+    world.used = frozenset()
+    other = claim("two", result(1))
+    ref = ClaimRef.of(other)
+    world.ledger = world.ledger.apply(record(ClaimStep.PREPARE_COMPLETED, ref, (hold(1),)))
+    world.claims["two"] = other
+    world.unreadable = "one"
+    assert world.look() == []
+    del world.claims["two"]
+    world.now += 30.0
+    assert world.look() == [str(CARDS[1])]
 
 
 def test_a_node_without_claims_asks_nobody(world: World) -> None:

@@ -86,9 +86,17 @@ def test_what_only_announces_an_answer_is_none(ends: tuple[HttpConnection, socke
     assert wire.is_reusable
 
 
-@pytest.mark.parametrize(
-    "answer", [SIZED, CHUNKED, UNSIZED + b"\n"], ids=["sized", "chunked", "without a length"]
-)
+def test_an_answer_without_a_length_ends_with_its_connection(
+    ends: tuple[HttpConnection, socket.socket],
+) -> None:
+    wire, theirs = ends
+    theirs.sendall(UNSIZED)
+    theirs.shutdown(socket.SHUT_WR)
+    assert whole(wire) == BODY
+    assert not wire.is_reusable
+
+
+@pytest.mark.parametrize("answer", [SIZED, CHUNKED], ids=["sized", "chunked"])
 def test_an_answer_that_breaks_off_is_a_failure(answer: bytes) -> None:
     for cut in range(len(answer)):
         ours, theirs = socket.socketpair()
