@@ -4,7 +4,7 @@ neither."""
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import msgspec
@@ -22,26 +22,24 @@ class EfsmiUnclear(HardwareError):
 
 
 class Survey(msgspec.Struct, frozen=True):
-    """`cards` have an address of their own. `refused` says why an address has no card here though
-    efsmi speaks of it, `stray` what it says of cards that have no address. `rows` of the summary
-    tell the modes; None where each card was asked by itself, as the summary is of all cards.
-    `silent` says why efsmi does not answer for a card; of these, a call for one that is `hung` took
-    its whole limit."""
+    """`cards` have an address of their own. `failures` says why an address has no card here: efsmi
+    speaks of it (EfsmiUnclear), or does not answer for it (EfsmiHung if a call for it took its
+    whole limit, else EfsmiFailed). `stray` is what efsmi says of cards that have no address. `rows`
+    of the summary tell the modes; None where each card was asked by itself, as the summary is of
+    all cards."""
 
     cards: dict[PciAddress, QueriedCard]
-    refused: dict[PciAddress, str]
+    failures: dict[PciAddress, HardwareError]
     stray: list[str]
     rows: tuple[SummaryRow, ...] | None = None
-    silent: Mapping[PciAddress, str] = msgspec.field(default_factory=dict)
-    hung: frozenset[PciAddress] = frozenset()
 
     def card(self, address: PciAddress) -> QueriedCard:
-        """Raises HardwareError if efsmi does not list the card; EfsmiUnclear if it does not say
-        which card it is, or shows the card in `rows`, so that the list was cut off."""
+        """Raises its failure; HardwareError if efsmi does not list the card, EfsmiUnclear if it
+        shows the card in `rows`, so that the list was cut off."""
         if address in self.cards:
             return self.cards[address]
-        if address in self.refused:
-            raise EfsmiUnclear(self.refused[address])
+        if address in self.failures:
+            raise self.failures[address]
         is_shown = any(row.slot == _slot(address) for row in self.rows or ())
         doubts = [*(["its summary shows the card"] if is_shown else ()), *self.stray]
         kind = EfsmiUnclear if doubts else HardwareError
@@ -62,12 +60,12 @@ def by_address(queried: Sequence[QueriedCard]) -> Survey:
     for address, cards in claims.items():
         first = cards[0]
         if len(cards) > 1:
-            found.refused[address] = (
+            found.failures[address] = EfsmiUnclear(
                 f"`efsmi -q` gives PCI address {address} to several cards (DEV ID "
                 f"{' and '.join(str(card.index) for card in cards)})"
             )
         elif indexes[first.index] > 1:
-            found.refused[address] = (
+            found.failures[address] = EfsmiUnclear(
                 f"`efsmi -q` prints DEV ID {first.index} for card {address} and for another"
             )
         else:

@@ -150,7 +150,7 @@ def serial(machine: SimulatedMachine, at: int) -> str:
 def test_addresses_that_q_does_not_print_come_from_the_list(tmp_path: Path) -> None:
     machine = three(tmp_path, efsmi=OLD_TOOL)
     found = inventory(machine, {"-q": lambda text: text.replace("PCIe Info", "Something Else")})
-    assert not found.unusable
+    assert not found.failures
     assert [(str(card.address), card.index) for card in found.cards] == [
         ("0000:0d:00.0", 2),
         ("0000:0e:00.0", 1),
