@@ -23,7 +23,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from dra_driver.config.loader import brief, given
+from dra_driver.config.loader import brief, problems
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
@@ -119,9 +119,8 @@ def load_card_rules(path: Path | None) -> CardRules:
     try:
         return CardRules.model_validate({} if content is None else content)
     except ValidationError as error:
-        problems = "; ".join(_readable(problem) for problem in error.errors())
         raise InvalidValue(
-            f"the card rules {path}: {problems}",
+            f"the card rules {path}: {problems(error, whole='the file')}",
             remedy="docs/user/sharing.md has their format",
         ) from error
 
@@ -144,11 +143,3 @@ def _document(path: Path) -> Any:
             f"the file of card rules {path} is not YAML: {reason}",
             remedy="write it as key: value",
         ) from error
-
-
-def _readable(problem: Mapping[str, Any]) -> str:
-    place = ""
-    for part in problem["loc"]:
-        place += f"[{part}]" if isinstance(part, int) else f".{part}"
-    message = str(problem["msg"]).removeprefix("Value error, ")
-    return f"{place.lstrip('.') or 'the file'}: {message} (given {given(problem['input'])})"

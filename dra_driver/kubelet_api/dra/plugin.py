@@ -88,13 +88,13 @@ class KubeletPlugin(Background):
         super().__init__("socket-watch")
         self._check_every = check_every
         self._sockets = sockets
-        self._broadcaster = Broadcaster(health, resend=health_service.RESEND)
+        self.broadcaster = Broadcaster(health, resend=health_service.RESEND)
         self._siblings = Siblings(
             {sockets.service: SERVICES, sockets.registration: REGISTRATIONS}, effects
         )
-        self._self_check = SelfCheck(sockets)
-        self._registration = registration.Registration(sockets, registration_timeout)
-        health_servicer = health_service.HealthServicer(self._broadcaster)
+        self.self_check = SelfCheck(sockets)
+        self.registration = registration.Registration(sockets, registration_timeout)
+        health_servicer = health_service.HealthServicer(self.broadcaster)
         self._service = UnixServer(
             sockets.service,
             {
@@ -106,7 +106,7 @@ class KubeletPlugin(Background):
         )
         self._registrar = UnixServer(
             sockets.registration,
-            {registration.SERVICE: self._registration},
+            {registration.SERVICE: self.registration},
             threads=2,
             effects=effects,
         )
@@ -130,8 +130,8 @@ class KubeletPlugin(Background):
         self._service.start()
         self._siblings.run_once()  # to notice the end of an agent that is here now
         self._registrar.start()
-        self._registration.wait_from_now()
-        self._self_check.start()
+        self.registration.wait_from_now()
+        self.self_check.start()
         super().start()
 
     def stop(self, grace: float) -> None:
@@ -142,26 +142,13 @@ class KubeletPlugin(Background):
         """
         deadline = Deadline(grace)
         self._stopped.set()
-        self._self_check.stop(timeout=0.0)  # its running call ends with the socket
+        self.self_check.stop(timeout=0.0)  # its running call ends with the socket
         self._registrar.stop(grace)
-        self._broadcaster.stop()
+        self.broadcaster.stop()
         self._service.stop(deadline.left())
 
     def ended(self) -> str | None:
-        return super().ended() or self._self_check.ended()
-
-    def notify_health(self) -> None:
-        """A device's health has changed: send the list to the kubelet now."""
-        self._broadcaster.wake()
-
-    def problem(self) -> str | None:
-        """Why the kubelet cannot call for claims, for the readiness probe; None if it can."""
-        return self._registration.problem()
-
-    def fault(self) -> str | None:
-        """Why the agent's last call to its own sockets failed, for the liveness probe; None if it
-        succeeded, or there was none yet."""
-        return self._self_check.problem
+        return super().ended() or self.self_check.ended()
 
     def run(self) -> None:
         ended = False
@@ -171,4 +158,4 @@ class KubeletPlugin(Background):
             # `HandleWatchResourcesStream`), perhaps a little later than the agent has ended.
             if ended_before or ended:
                 logger.info("another agent has ended: sending the devices' health again")
-                self._broadcaster.wake()
+                self.broadcaster.wake()

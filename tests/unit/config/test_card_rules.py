@@ -79,9 +79,9 @@ def test_which_rules_hold(
         ("modes: []", ["modes"]),
         ("modes: [half]", ["modes", "whole", "shared", "drs", "half"]),
         ("rules: [{cards: [somewhere]}]", ["rules[0].cards[0]", "somewhere"]),
-        ("rules: [{node: one}]", ["rules[0].node", "not permitted"]),
+        ("rules: [{node: one}]", ["rules[0].node", "unknown"]),
         ("rules: [{nodes: []}]", ["rules[0].nodes"]),
-        ("slices: 4", ["slices", "not permitted"]),
+        ("slices: 4", ["slices", "unknown"]),
         ("- sliceCount: 4", ["the file", "dictionary"]),
     ],
 )

@@ -59,7 +59,7 @@ def test_any_outputs_can_be_joined(queries: str, listed: str, summary: str) -> N
         rows = parse_summary(summary)
         for address, card in joined.cards.items():
             assert card.address == address
-            assert address not in joined.refused
+            assert address not in joined.failures
             with suppress(HardwareError):
                 assert mode_of(address, card.index, rows) in {row.mode for row in rows}
 
