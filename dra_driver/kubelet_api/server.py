@@ -18,6 +18,8 @@ from dra_driver.model.effects import Effects, Point
 
 logger = logging.getLogger(__name__)
 
+SET_ROOT: Final = "set the chart's kubeletRootDir to the kubelet's --root-dir"
+
 # A claim has at most 32 results and a pod few claims: the largest message is some 100 KiB.
 _OPTIONS: Final = (
     ("grpc.max_receive_message_length", 4 * 1024 * 1024),
@@ -50,7 +52,7 @@ class UnixServer:
         if not self.path.parent.is_dir():
             raise SocketError(
                 f"the folder {self.path.parent} does not exist",
-                remedy="set the chart's kubeletRootDir to the kubelet's --root-dir",
+                remedy=SET_ROOT,
             )
         remove_stale(self.path, self.effects)
         server = grpc.server(

@@ -12,10 +12,11 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
 from typing import Final
 
 from dra_driver.hardware.breaker import CardSilent, HungCardBreaker
-from dra_driver.hardware.drs.locks import DrsLocks
+from dra_driver.hardware.drs.locks import alone
 from dra_driver.hardware.drs.rows import (
     parse_instances,
     parse_older_instances,
@@ -45,11 +46,7 @@ class CardGone(HardwareError):
 
 
 class CreateRefused(HardwareError):
-    """efsmi refused to create an instance, and nothing was made."""
-
-
-class CreateMadeNothing(HardwareError):
-    """efsmi reported success and made nothing."""
+    """efsmi made no instance, whether it reported failure or success."""
 
 
 class CreateMadeOther(HardwareError):
@@ -61,13 +58,13 @@ class Drs:
     """Every method may raise HardwareError.
 
     The caller holds a lock on the card for as long as what it has listed must stay true. Each call
-    for a card waits for those that were given up (`locks`), and fails at once while the `breaker`
-    is open for the card (CardSilent). `indexes` gives the index that a card probably has: a call
-    for all cards, which would show it, hangs when one of them does.
+    for a card waits for those that were given up (their locks are in `lock_directory`), and fails
+    at once while the `breaker` is open for the card (CardSilent). `indexes` gives the index that a
+    card probably has: a call for all cards, which would show it, hangs when one of them does.
     """
 
     tool: Efsmi
-    locks: DrsLocks
+    lock_directory: Path
     _: KW_ONLY
     indexes: Callable[[PciAddress], int | None] = lambda _: None
     breaker: HungCardBreaker
@@ -124,7 +121,7 @@ class Drs:
     def create(self, address: PciAddress, profile: Profile, before: Instances) -> Instance:
         """Make an instance on a card in DRS mode, on which `before` are listed.
 
-        Raises CreateRefused or CreateMadeNothing when nothing was made, CreateMadeOther when what
+        Raises CreateRefused when nothing was made, CreateMadeOther when what
         was made had another profile and has been destroyed; another HardwareError when something
         may have been, which is then the caller's to undo. Where another card gets the index
         meanwhile, what is made there is foreign to the caller.
@@ -155,7 +152,7 @@ class Drs:
                 "its new profiles",
             )
         if not new:
-            raise CreateMadeNothing(f"`efsmi` reports success, but made no {what}")
+            raise CreateRefused(f"`efsmi` reports success, but made no {what}")
         if len(new) > 1:
             raise HardwareError(
                 f"{len(new)} instances appeared at once where one {what} was made",
@@ -253,7 +250,7 @@ class Drs:
         self._run(address, index, "--drs", *arguments)
 
     def _run(self, address: PciAddress, index: int, *arguments: str) -> str:
-        with self.locks.alone(address) as lock:
+        with alone(self.lock_directory, address, patience=self.tool.timeout) as lock:
             return self.tool.run("-i", str(index), *arguments, inherit=(lock,))
 
     def _read_all(self, *arguments: str) -> str:

@@ -13,12 +13,13 @@ from dra_driver.kubelet_api.dra.service import ClaimHandler, ObserveCalls
 from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.generated import dra_v1_pb2, pluginregistration_v1_pb2
 from dra_driver.kubelet_api.rpc import connected, reason
-from dra_driver.kubelet_api.server import UnixServer
+from dra_driver.kubelet_api.server import SET_ROOT, UnixServer
 from dra_driver.kubelet_api.siblings import REGISTRATIONS, SERVICES, Siblings
 from dra_driver.kubelet_api.sockets import Sockets
 from dra_driver.model.effects import NO_FAULTS, Effects
 from dra_driver.telemetry.program import Deadline
 from dra_driver.util.background import Background
+from dra_driver.util.os_errors import OsErrorAs
 
 logger = logging.getLogger(__name__)
 
@@ -119,14 +120,9 @@ class KubeletPlugin(Background):
         folder is made here; the kubelet's `plugins_registry` must exist.
         """
         folder = self._sockets.service.parent
-        try:
+        with OsErrorAs(SocketError, "the folder", folder, remedy=SET_ROOT):
             # Without its parents: below a wrong root directory they would hide the mistake.
             folder.mkdir(mode=0o750, exist_ok=True)
-        except OSError as error:
-            raise SocketError(
-                f"the folder {folder} cannot be made: {error.strerror}",
-                remedy="set the chart's kubeletRootDir to the kubelet's --root-dir",
-            ) from error
         self._service.start()
         self._siblings.run_once()  # to notice the end of an agent that is here now
         self._registrar.start()
