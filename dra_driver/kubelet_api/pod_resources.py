@@ -11,9 +11,9 @@ import grpc
 import msgspec
 from google.protobuf.message import Message
 
-from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.kubelet_api.generated import podresources_v1_pb2 as api
 from dra_driver.kubelet_api.rpc import RpcService, connected, reason
+from dra_driver.model.errors import GcuError
 from dra_driver.model.names import DRIVER
 
 logger = logging.getLogger(__name__)
@@ -21,6 +21,10 @@ logger = logging.getLogger(__name__)
 SERVICE: Final = RpcService(api.DESCRIPTOR, "PodResourcesLister")
 
 _LARGEST: Final = ("grpc.max_receive_message_length", 16 * 1024 * 1024)
+
+
+class KubeletError(GcuError):
+    """The kubelet does not answer, or its answer or checkpoint cannot be read."""
 
 
 class ContainerResources(msgspec.Struct, frozen=True):

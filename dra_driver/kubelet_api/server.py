@@ -11,9 +11,8 @@ from typing import Final
 
 import grpc
 
-from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.rpc import RpcService
-from dra_driver.kubelet_api.sockets import remove_stale
+from dra_driver.kubelet_api.sockets import SocketError, remove_stale
 from dra_driver.model.effects import Effects, Point
 
 logger = logging.getLogger(__name__)

@@ -14,13 +14,17 @@ from typing import Final
 
 import msgspec
 
-from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.model.effects import Effects, Point
+from dra_driver.model.errors import GcuError
 from dra_driver.model.identifiers import check_id
 from dra_driver.model.names import DRIVER
 
 # sockaddr_un.sun_path holds 108 bytes, one of which ends the string (unix(7)).
 _LONGEST: Final = 107
+
+
+class SocketError(GcuError):
+    """The agent cannot make a socket for the kubelet; ``what`` names its path."""
 
 
 class Sockets(msgspec.Struct, frozen=True):

@@ -13,10 +13,10 @@ from dra_driver.hardware.drs.rows import (
     parse_profiles,
     parse_summary_instances,
 )
+from dra_driver.hardware.efsmi.field_reader import last_line
 from dra_driver.hardware.efsmi.join import by_address, located, mode_of
 from dra_driver.hardware.efsmi.listing import parse_list
 from dra_driver.hardware.efsmi.query import parse_query, parse_query_json
-from dra_driver.hardware.efsmi.sanitize import last_line
 from dra_driver.hardware.efsmi.summary import parse_summary
 from dra_driver.model.errors import HardwareError
 from tests.fuzz.engine import Subject

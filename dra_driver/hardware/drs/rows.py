@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 
-from dra_driver.hardware.efsmi.field_reader import at_most
-from dra_driver.hardware.efsmi.sanitize import shown
+from dra_driver.hardware.efsmi.field_reader import at_most, shown
 from dra_driver.model.errors import HardwareError, InvalidValue
 from dra_driver.model.instance import Instance
 from dra_driver.model.profile import Profile, ProfileTable

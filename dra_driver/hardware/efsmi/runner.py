@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, Final
 
-from dra_driver.hardware.efsmi.sanitize import last_line
+from dra_driver.hardware.efsmi.field_reader import last_line
 from dra_driver.hardware.vendor_files import library_folder
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import HardwareError

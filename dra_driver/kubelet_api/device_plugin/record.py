@@ -16,8 +16,7 @@ from typing import Final
 
 import msgspec
 
-from dra_driver.kubelet_api.errors import KubeletError
-from dra_driver.kubelet_api.pod_resources import PodResources
+from dra_driver.kubelet_api.pod_resources import KubeletError, PodResources
 from dra_driver.kubelet_api.sockets import Folders, file_identity
 from dra_driver.util.background import Wait
 from dra_driver.util.hooks import Clock

@@ -10,12 +10,11 @@ from dra_driver.kubelet_api.broadcaster import STREAMS, Broadcaster
 from dra_driver.kubelet_api.dra import health_service, registration, service
 from dra_driver.kubelet_api.dra.health_service import HealthSource
 from dra_driver.kubelet_api.dra.service import ClaimHandler, ObserveCalls
-from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.generated import dra_v1_pb2, pluginregistration_v1_pb2
 from dra_driver.kubelet_api.rpc import connected, reason
 from dra_driver.kubelet_api.server import SET_ROOT, UnixServer
 from dra_driver.kubelet_api.siblings import REGISTRATIONS, SERVICES, Siblings
-from dra_driver.kubelet_api.sockets import Sockets
+from dra_driver.kubelet_api.sockets import SocketError, Sockets
 from dra_driver.model.effects import NO_FAULTS, Effects
 from dra_driver.telemetry.program import Deadline
 from dra_driver.util.background import Background

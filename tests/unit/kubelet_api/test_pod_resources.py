@@ -10,12 +10,12 @@ from pathlib import Path
 import grpc
 import pytest
 
-from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.kubelet_api.generated import podresources_v1_pb2 as api
 from dra_driver.kubelet_api.pod_resources import (
     SERVICE,
     ContainerList,
     ContainerResources,
+    KubeletError,
     PodResources,
 )
 

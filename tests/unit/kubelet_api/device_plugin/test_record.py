@@ -16,8 +16,8 @@ from dra_driver.kubelet_api.device_plugin.record import (
     known_checkpoint,
     read_checkpoint,
 )
-from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
+from dra_driver.kubelet_api.pod_resources import KubeletError
 from dra_driver.kubelet_api.sockets import Folders
 from tests.unit.kubelet_api.device_plugin.device_manager import DeviceManager, Entry
 

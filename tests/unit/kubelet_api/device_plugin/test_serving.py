@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dra_driver.kubelet_api.device_plugin.serving import ResourceServers
-from dra_driver.kubelet_api.errors import SocketError
+from dra_driver.kubelet_api.sockets import SocketError
 from dra_driver.model.effects import Effects
 from tests.unit.kubelet_api.device_plugin.device_manager import DeviceManager
 from tests.unit.kubelet_api.device_plugin.test_resource import Handler

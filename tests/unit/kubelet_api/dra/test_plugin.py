@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from dra_driver.kubelet_api.dra.plugin import KubeletPlugin
-from dra_driver.kubelet_api.errors import SocketError
-from dra_driver.kubelet_api.sockets import Sockets
+from dra_driver.kubelet_api.sockets import SocketError, Sockets
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.claims.claim_device import ClaimDevice, Prepared
 from dra_driver.model.effects import Effects, Point
