@@ -86,7 +86,7 @@ class AgentContext:
             node_name=settings.node_name,
             on_prepared=self.metrics.on_prepared,
         )
-        self.folders = Folders.of(settings.kubelet_root)
+        self.folders = Folders.of(settings.kubelet_root, settings.pod_uid)
         self.kubelet = PodResources(self.folders.pod_resources, _KUBELET_PATIENCE)
         self.serving = ServingState(api, settings.node_name, settings.mode)
 

@@ -56,7 +56,6 @@ class DevicePluginFrontend:
             on_change=context.on_change,
             node_name=settings.node_name,
             folders=folders,
-            pod_uid=settings.pod_uid,
             release_interval=settings.release_interval,
             register_after=_REGISTER_AFTER,
             pods=pods,

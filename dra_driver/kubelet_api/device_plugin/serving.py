@@ -146,18 +146,17 @@ class ResourceServers(Background):
         handlers: Mapping[str, DeviceHandler],
         *,
         folders: Folders,
-        pod_uid: str,
         register_after: float | None,
         effects: Effects,
     ) -> None:
-        """`pod_uid` is that of the agent's pod: two agents can serve side by side. The resources
-        are registered after `announce`, or after `register_after` seconds if that is not None."""
+        """The resources are registered after `announce`, or after `register_after` seconds if that
+        is not None."""
         super().__init__("plugin-watch", interrupt=self.announce)
         self._servers = [
             ResourceServer(
                 resource,
                 handler,
-                socket=folders.socket(resource, pod_uid),
+                socket=folders.socket(resource),
                 kubelet=folders.kubelet,
                 effects=effects,
             )
