@@ -18,7 +18,6 @@ from dra_driver.kubelet_api.sockets import SocketError, Sockets
 from dra_driver.model.effects import NO_FAULTS, Effects
 from dra_driver.telemetry.program import Deadline
 from dra_driver.util.background import Background
-from dra_driver.util.os_errors import OsErrorAs
 
 logger = logging.getLogger(__name__)
 
@@ -119,9 +118,13 @@ class KubeletPlugin(Background):
         folder is made here; the kubelet's `plugins_registry` must exist.
         """
         folder = self._sockets.service.parent
-        with OsErrorAs(SocketError, "the folder", folder, remedy=SET_ROOT):
+        try:
             # Without its parents: below a wrong root directory they would hide the mistake.
             folder.mkdir(mode=0o750, exist_ok=True)
+        except OSError as error:
+            raise SocketError(
+                f"the folder {folder} cannot be made: {error.strerror}", remedy=SET_ROOT
+            ) from error
         self._service.start()
         self._siblings.run_once()  # to notice the end of an agent that is here now
         self._registrar.start()
