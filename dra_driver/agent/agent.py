@@ -65,10 +65,7 @@ class Agent:
         self._dra = DraFrontend(settings, context)
         self._device_plugin = DevicePluginFrontend(settings, context)
         self._card_count = CardCount(
-            lambda: context.cards.latest,
-            folders=context.folders,
-            pod_uid=settings.pod_uid,
-            effects=effects,
+            lambda: context.cards.latest, folders=context.folders, effects=effects
         )
         self._labeller = NodeMetadataWriter(
             "node-labels",

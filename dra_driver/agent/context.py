@@ -19,7 +19,6 @@ from dra_driver.agent.slices.slice_cache import SliceCache
 from dra_driver.config.card_rules import load_card_rules
 from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.hardware.drs.drs import Drs
-from dra_driver.hardware.drs.locks import DrsLocks
 from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.hardware.efsmi.runner import Efsmi
 from dra_driver.hardware.known_nodes import KnownNodes
@@ -87,7 +86,7 @@ class AgentContext:
             node_name=settings.node_name,
             on_prepared=self.metrics.on_prepared,
         )
-        self.folders = Folders.of(settings.kubelet_root)
+        self.folders = Folders.of(settings.kubelet_root, settings.pod_uid)
         self.kubelet = PodResources(self.folders.pod_resources, _KUBELET_PATIENCE)
         self.serving = ServingState(api, settings.node_name, settings.mode)
 
@@ -111,8 +110,8 @@ class AgentContext:
             on_change=self.on_cards,
             card_events=CardEvents(self.event_reporter, simulated=settings.host_root != Path("/")),
         )
-        drs_locks = DrsLocks(settings.state_directory / "locks", patience=settings.efsmi_timeout)
-        return cards, Drs(efsmi, drs_locks, indexes=cards.index, breaker=breaker)
+        locks = settings.state_directory / "locks"
+        return cards, Drs(efsmi, locks, indexes=cards.index, breaker=breaker)
 
     def _claim_manager(self, settings: AgentSettings) -> PreparedClaimManager:
         metadata = settings.kubelet_root / "plugins" / DRIVER / "dra-device-metadata"

@@ -12,8 +12,7 @@ from dra_driver.agent.context import AgentContext
 from dra_driver.agent.dra.deleted_claims import DeletedClaimDetector
 from dra_driver.agent.events import CARD_FOREIGN, CARD_WITHOUT_DRS
 from dra_driver.kube.errors import KubeError
-from dra_driver.kubelet_api.errors import KubeletError
-from dra_driver.kubelet_api.pod_resources import ContainerResources
+from dra_driver.kubelet_api.pod_resources import ContainerResources, KubeletError
 from dra_driver.model.card import Card, Cards, Problem
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.errors import GcuError

@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from dra_driver.config.loader import given
+from dra_driver.config.loader import problems
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
@@ -109,16 +109,7 @@ def load_card_rules(path: Path | None) -> CardRules:
             remedy="name an existing file with --card-rules",
         ) from error
     except ValidationError as error:
-        problems = "; ".join(_readable(problem) for problem in error.errors())
         raise InvalidValue(
-            f"the card rules {path}: {problems}",
+            f"the card rules {path}: {problems(error, whole='the file')}",
             remedy="docs/user/sharing.md has their format",
         ) from error
-
-
-def _readable(problem: Mapping[str, Any]) -> str:
-    place = ""
-    for part in problem["loc"]:
-        place += f"[{part}]" if isinstance(part, int) else f".{part}"
-    message = str(problem["msg"]).removeprefix("Value error, ")
-    return f"{place.lstrip('.') or 'the file'}: {message} (given {given(problem['input'])})"

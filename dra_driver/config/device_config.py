@@ -22,7 +22,7 @@ before it allocates and for the node when it prepares.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
@@ -35,6 +35,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from dra_driver.config.loader import problems
 from dra_driver.model.claims.amounts import config_applies
 from dra_driver.model.claims.measures import Measures
 from dra_driver.model.claims.packing import Packing, PackingChoice
@@ -132,9 +133,9 @@ def read_config(entry: Mapping[str, Any], owner: str) -> RequestConfig | None:
     try:
         config = GcuConfig.model_validate(opaque.get("parameters"))
     except ValidationError as error:
-        problems = "; ".join(_problems(error))
         raise InvalidValue(
-            f"the configuration for {DRIVER} of {owner} is not understood: {problems}",
+            f"the configuration for {DRIVER} of {owner} is not understood: "
+            f"{problems(error, whole='parameters')}",
             remedy=f"write kind {KIND} of {API_VERSION} as in docs/user/reference.md",
         ) from error
     packing = PackingChoice(config.packing.nodes, config.packing.cards)
@@ -164,17 +165,3 @@ def amount_entry(requests: Sequence[str], amounts: Mapping[str, int]) -> dict[st
         "opaque": {"driver": DRIVER, "parameters": parameters},
         "requests": list(requests),
     }
-
-
-def _problems(error: ValidationError) -> Iterator[str]:
-    for problem in error.errors():
-        place = ".".join(map(str, problem["loc"])) or "parameters"
-        match problem["type"]:
-            case "extra_forbidden":
-                yield f"the field {place} is unknown"
-            case "missing":
-                yield f"the field {place} is missing"
-            case _:
-                # Pydantic puts this before the messages of our own validators.
-                message = problem["msg"].removeprefix("Value error, ")
-                yield f"{place}: {message} (given {problem['input']!r})"

@@ -63,8 +63,8 @@ def load(
     try:
         return model.model_validate({**variables, **flags})
     except ValidationError as error:
-        problems = "; ".join(_readable(one, flags) for one in error.errors())
-        raise InvalidValue(problems, remedy=f"see {prog} --help") from error
+        told = "; ".join(_readable(one, flags) for one in error.errors())
+        raise InvalidValue(told, remedy=f"see {prog} --help") from error
 
 
 def listed_names(text: str) -> tuple[str, ...]:
@@ -133,14 +133,31 @@ def _log_unknown_variables(model: type[S], environ: Mapping[str, str], prog: str
 
 def _readable(problem: Mapping[str, Any], flags: Mapping[str, str]) -> str:
     """One problem in the words of the place where the setting was given."""
-    message = str(problem["msg"]).removeprefix("Value error, ")
     if not problem["loc"]:  # a rule between several settings
-        return message
+        return _message(problem)
     name = problem["loc"][0]
     if problem["type"] == "missing":
         return f"{flag(name)} [{variable(name)}] is missing"
     place = flag(name) if name in flags else f"{variable(name)} in the environment"
-    return f"{place}: {message} (given {given(problem['input'])})"
+    return f"{place}: {_message(problem)} (given {given(problem['input'])})"
+
+
+def problems(error: ValidationError, *, whole: str) -> str:
+    """Each problem of a document with its place in it; `whole` is the document's own name."""
+    return "; ".join(_problem(each, whole) for each in error.errors())
+
+
+def _problem(problem: Mapping[str, Any], whole: str) -> str:
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in problem["loc"])
+    place = "".join(parts).lstrip(".") or whole
+    if word := {"extra_forbidden": "unknown", "missing": "missing"}.get(problem["type"]):
+        return f"the field {place} is {word}"
+    return f"{place}: {_message(problem)} (given {given(problem['input'])})"
+
+
+def _message(problem: Mapping[str, Any]) -> str:
+    # Pydantic puts this before the messages of our own validators.
+    return str(problem["msg"]).removeprefix("Value error, ")
 
 
 def given(value: object) -> str:

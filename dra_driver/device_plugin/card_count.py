@@ -46,17 +46,11 @@ class CardCount(ResourceServers):
     and allocates none of it (``endpointStopGracePeriod``)."""
 
     def __init__(
-        self,
-        cards: CardAddresses,
-        *,
-        folders: Folders,
-        pod_uid: str = "",
-        effects: Effects = NO_FAULTS,
+        self, cards: CardAddresses, *, folders: Folders, effects: Effects = NO_FAULTS
     ) -> None:
         super().__init__(
             {RESOURCE_COUNT: CountHandler(cards)},
             folders=folders,
-            pod_uid=pod_uid,
             register_after=None,
             effects=effects,
         )

@@ -102,7 +102,6 @@ class DevicePlugin(ResourceServers):
         on_change: OnChange,
         node_name: str,
         folders: Folders,
-        pod_uid: str = "",
         release_interval: float = 10.0,
         register_after: float = 0.0,
         pods: NodePods | None = None,
@@ -131,13 +130,7 @@ class DevicePlugin(ResourceServers):
             )
             for mode in Mode
         }
-        super().__init__(
-            handlers,
-            folders=folders,
-            pod_uid=pod_uid,
-            register_after=register_after,
-            effects=effects,
-        )
+        super().__init__(handlers, folders=folders, register_after=register_after, effects=effects)
         self._garbage_collector = GarbageCollector(
             view=view,
             claim_manager=claim_manager,

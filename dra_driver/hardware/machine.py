@@ -10,7 +10,7 @@ import msgspec
 
 from dra_driver.hardware.efsmi.join import EfsmiUnclear, Survey, mode_of
 from dra_driver.hardware.efsmi.query import QueriedCard
-from dra_driver.hardware.efsmi.runner import Efsmi
+from dra_driver.hardware.efsmi.runner import Efsmi, EfsmiFailed, EfsmiHung
 from dra_driver.hardware.efsmi.survey import Surveyor
 from dra_driver.hardware.known_nodes import KnownNodes
 from dra_driver.hardware.sysfs import GcuFunction, Sysfs
@@ -19,23 +19,20 @@ from dra_driver.model.card import Card, Problem, Virtualization
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.pci import PciAddress
 
+SILENT: Final = (EfsmiHung, EfsmiFailed)
+
 _PATIENCE: Final = 0.25
 """If the call for all cards has not ended after this part of its time limit, each card is also
 asked by itself."""
 
 
 class HardwareScan(msgspec.Struct, frozen=True):
-    """What one look at the machine found. `unusable`: cards that sysfs or efsmi knows and that
-    cannot be published at all, and why. `silent`: cards for which efsmi gave no answer although it
-    did for others, and why. `hung`: those of them whose call ran into its limit. `unclear`: those
-    of the unusable cards for which efsmi's output is not understood, so that they may be well.
-    All are empty if nothing is wrong."""
+    """What one look at the machine found. `failures` says why other cards that sysfs or efsmi knows
+    cannot be published. These may be well: those for which efsmi's output is not understood
+    (EfsmiUnclear), and those for which it gave no answer although it did for others (`SILENT`)."""
 
     cards: tuple[Card, ...]
-    unusable: Mapping[PciAddress, str] = msgspec.field(default_factory=dict)
-    silent: Mapping[PciAddress, str] = msgspec.field(default_factory=dict)
-    hung: frozenset[PciAddress] = frozenset()
-    unclear: frozenset[PciAddress] = frozenset()
+    failures: Mapping[PciAddress, HardwareError] = msgspec.field(default_factory=dict)
 
 
 class Machine:
@@ -65,29 +62,19 @@ class Machine:
             return HardwareScan(())
         survey = self._surveyor.survey([function.address for function in functions])
         cards: list[Card] = []
-        silent: dict[PciAddress, str] = {}
-        unclear: set[PciAddress] = set()
-        unusable = _not_on_the_bus(survey, functions)
+        failures = _not_on_the_bus(survey, functions)
         for function in functions:
             try:
                 if function.minor is None:
                     raise _not_taken(function.address)
-                if function.address in survey.silent:
-                    silent[function.address] = survey.silent[function.address]
-                    continue
                 found = survey.card(function.address)
                 rows = survey.rows
                 mode = mode_of(function.address, found.index, rows) if rows else None
                 cards.append(self._card(function, found, mode, version))
             except HardwareError as error:
-                unusable[function.address] = str(error)
-                if isinstance(error, EfsmiUnclear):
-                    unclear.add(function.address)
-        hung = survey.hung & silent.keys()
+                failures[function.address] = error
         self._known_nodes.learn(cards)
-        return HardwareScan(
-            tuple(map(self._with_missing_nodes, cards)), unusable, silent, hung, frozenset(unclear)
-        )
+        return HardwareScan(tuple(map(self._with_missing_nodes, cards)), failures)
 
     def card(self, card: Card) -> Card:
         """The same card with its minor and device nodes of now, without calling efsmi.
@@ -142,11 +129,13 @@ class Machine:
         )
 
 
-def _not_on_the_bus(survey: Survey, functions: Iterable[GcuFunction]) -> dict[PciAddress, str]:
+def _not_on_the_bus(
+    survey: Survey, functions: Iterable[GcuFunction]
+) -> dict[PciAddress, HardwareError]:
     there = {function.address for function in functions}
     return {
-        address: f"efsmi lists card {address}, but it is not on the PCI bus"
-        for address in sorted({*survey.cards, *survey.refused} - there)
+        address: HardwareError(f"efsmi lists card {address}, but it is not on the PCI bus")
+        for address in sorted({*survey.cards, *survey.failures} - there)
     }
 
 

@@ -11,12 +11,13 @@ from typing import Final
 
 import grpc
 
-from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.rpc import RpcService
-from dra_driver.kubelet_api.sockets import remove_stale
+from dra_driver.kubelet_api.sockets import SocketError, remove_stale
 from dra_driver.model.effects import Effects, Point
 
 logger = logging.getLogger(__name__)
+
+SET_ROOT: Final = "set the chart's kubeletRootDir to the kubelet's --root-dir"
 
 # A claim has at most 32 results and a pod few claims: the largest message is some 100 KiB.
 _OPTIONS: Final = (
@@ -50,7 +51,7 @@ class UnixServer:
         if not self.path.parent.is_dir():
             raise SocketError(
                 f"the folder {self.path.parent} does not exist",
-                remedy="set the chart's kubeletRootDir to the kubelet's --root-dir",
+                remedy=SET_ROOT,
             )
         remove_stale(self.path, self.effects)
         server = grpc.server(

@@ -14,13 +14,17 @@ from typing import Final
 
 import msgspec
 
-from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.model.effects import Effects, Point
+from dra_driver.model.errors import GcuError
 from dra_driver.model.identifiers import check_id
 from dra_driver.model.names import DRIVER
 
 # sockaddr_un.sun_path holds 108 bytes, one of which ends the string (unix(7)).
 _LONGEST: Final = 107
+
+
+class SocketError(GcuError):
+    """The agent cannot make a socket for the kubelet; ``what`` names its path."""
 
 
 class Sockets(msgspec.Struct, frozen=True):
@@ -48,27 +52,29 @@ class Sockets(msgspec.Struct, frozen=True):
 class Folders(msgspec.Struct, frozen=True):
     """`plugins` is the folder of the plugins' sockets, with the kubelet's socket and its checkpoint
     (k8s.io/kubelet, package deviceplugin/v1beta1; 1.36.3,
-    ``pkg/kubelet/cm/devicemanager/types.go``)."""
+    ``pkg/kubelet/cm/devicemanager/types.go``). `pod_uid` is that of the agent's pod, or empty: two
+    agents can serve side by side."""
 
+    pod_uid: str
     plugins: Path
     kubelet: Path
     checkpoint: Path
     pod_resources: Path
 
     @classmethod
-    def of(cls, kubelet_root: Path) -> Folders:
+    def of(cls, kubelet_root: Path, pod_uid: str = "") -> Folders:
         plugins = kubelet_root / "device-plugins"
         return cls(
+            pod_uid,
             plugins,
             plugins / "kubelet.sock",
             plugins / "kubelet_internal_checkpoint",
             kubelet_root / "pod-resources" / "kubelet.sock",
         )
 
-    def socket(self, resource: str, pod_uid: str) -> Path:
-        """The agent's socket for the resource. Its name depends on the agent's pod, because two
-        agents may run side by side. Raises SocketError if the path is too long."""
-        part = f"-{pod_uid}" if pod_uid else ""
+    def socket(self, resource: str) -> Path:
+        """The agent's socket for the resource. Raises SocketError if the path is too long."""
+        part = f"-{self.pod_uid}" if self.pod_uid else ""
         stem = f"{DRIVER}-{resource.rpartition('/')[2]}{part}"
         return socket_path(self.plugins, stem, ".sock")
 

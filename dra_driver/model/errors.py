@@ -16,8 +16,7 @@
     │   ├── CardGone          efsmi answers and does not list the card
     │   ├── CardBusy          an earlier call on the card, which was given up, still runs
     │   ├── CardSilent        a read for the card hung a moment ago; calls fail at once for now
-    │   ├── CreateRefused     efsmi said no, and made no DRS instance
-    │   ├── CreateMadeNothing efsmi said yes, and made none
+    │   ├── CreateRefused     efsmi made no DRS instance, whatever it said
     │   └── CreateMadeOther   efsmi said yes, and made what was not asked for
     ├── JournalError          the record of what was prepared cannot be read or written
     ├── CdiError              the folder of CDI files cannot be read or written

@@ -13,7 +13,7 @@ import yaml
 
 from dra_driver.config.card_rules import load_card_rules
 from dra_driver.hardware.drs.profiles import ProfileTables
-from dra_driver.kubelet_api.device_plugin.record import parse_checkpoint
+from dra_driver.kubelet_api.device_plugin.record import read_checkpoint
 from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.devices.plugin_device import PluginDevice
 from dra_driver.model.errors import Refused
@@ -227,7 +227,7 @@ SUBJECTS: Final = (
     Subject(
         "kubelet-checkpoint",
         one_of(Damaged([json.dumps(_CHECKPOINT).encode()]), DamagedJson([_CHECKPOINT])),
-        lambda data, _: parse_checkpoint(data),
+        _loaded(read_checkpoint),
     ),
     Subject("card-rules", DamagedJson([_RULES]), _loaded(load_card_rules)),
     Subject("machine-file", _written(_MACHINE), _loaded(_machine)),

@@ -18,7 +18,6 @@ from controller.allocator.results import allocation_status
 from dra_driver.config.device_config import API_VERSION, ISOLATION, KIND
 from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.hardware.drs.drs import Drs
-from dra_driver.hardware.drs.locks import DrsLocks
 from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.model.card import Card
 from dra_driver.model.claims.amounts import CAPACITY_OF_MODE
@@ -64,8 +63,7 @@ class Node:
         self._slices, self._table = chance.randint(1, 16), drawn_table(chance)
         tables = ProfileTables(folder)
         tables.learn(self.card, self._table)
-        locks = DrsLocks(folder, patience=0)
-        drs = Drs(tool(), locks, breaker=HungCardBreaker(0))
+        drs = Drs(tool(), folder, breaker=HungCardBreaker(0))
         hardware = cast("Hardware", SimpleNamespace(card=lambda _: self.card))
         drs_card = DrsCard(drs, tables, Ledger)
         self._ops = DeviceOps(hardware, Journal(folder), drs_card, lambda _: self._slices)

@@ -22,12 +22,14 @@ def time_is_up_when(
 
     finish = efsmi._finish
 
-    def polling(process: subprocess.Popen[bytes], printed: efsmi.Printed, _within: float) -> None:
+    def polling(
+        call: str, process: subprocess.Popen[bytes], printed: efsmi.Printed, _within: float
+    ) -> None:
         while True:
             # Asked first, so that all is read that was printed by then.
             is_up = hangs(process.pid)
             try:
-                return finish(process, printed, _POLL)
+                return finish(call, process, printed, _POLL)
             except subprocess.TimeoutExpired:
                 if is_up:
                     raise

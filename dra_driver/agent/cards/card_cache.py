@@ -10,8 +10,9 @@ from typing import Final
 
 from dra_driver.agent.cards.card_events import CardEvents
 from dra_driver.hardware.breaker import HungCardBreaker
+from dra_driver.hardware.efsmi.join import EfsmiUnclear
 from dra_driver.hardware.efsmi.runner import EfsmiHung
-from dra_driver.hardware.machine import HardwareScan, Machine
+from dra_driver.hardware.machine import SILENT, HardwareScan, Machine
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.model.card import NO_READINGS, Card, Cards, Problem
 from dra_driver.model.errors import HardwareError
@@ -134,11 +135,11 @@ class CardCache(Background):
         self._read_at = self.clock()
         self._due = self._read_at + self.inventory_interval
         self._update(inventory)
-        for address in sorted(inventory.hung):
-            hung = HardwareError(inventory.silent[address])
-            self.breaker.on_hung(address, hung)
-            # One card that hangs makes every call for all cards hang.
-            self.breaker.on_hung(None, hung)
+        for address, failure in inventory.failures.items():
+            if isinstance(failure, EfsmiHung):
+                self.breaker.on_hung(address, failure)
+                # One card that hangs makes every call for all cards hang.
+                self.breaker.on_hung(None, failure)
         self.problem = None
         if (self._cards, self.unread) != before or failures >= _TOLERATED_FAILURES:
             self.on_change()
@@ -158,12 +159,14 @@ class CardCache(Background):
     def _update(self, inventory: HardwareScan) -> None:
         known = self._cards or {}
         found = {card.address: _with_mode(card, known) for card in inventory.cards}
-        silent = {a: _silent(known[a], why) for a, why in inventory.silent.items() if a in known}
-        missing = {a: _lost(known[a], inventory) for a in known if a not in found | silent}
-        unusable = {**inventory.unusable, **inventory.silent}
-        self.unusable = {a: reason for a, reason in unusable.items() if a not in known}
-        self.unread = (inventory.unclear | inventory.silent.keys()) - known.keys()
-        self._cards = dict(sorted((found | silent | missing).items()))
+        failures = inventory.failures
+        missing = {a: _unreadable(known[a], failures.get(a)) for a in known if a not in found}
+        unusable = {a: error for a, error in failures.items() if a not in known}
+        self.unusable = {a: str(error) for a, error in unusable.items()}
+        self.unread = frozenset(
+            a for a, error in unusable.items() if isinstance(error, (EfsmiUnclear, *SILENT))
+        )
+        self._cards = dict(sorted((found | missing).items()))
         self.card_events.emit(known, self._cards, self.unusable)
 
     def _with_foreign(self, card: Card) -> Card:
@@ -182,17 +185,12 @@ def _with_mode(card: Card, known: Mapping[PciAddress, Card]) -> Card:
     return replace(card, virtualization=known[card.address].virtualization)
 
 
-def _lost(card: Card, inventory: HardwareScan) -> Card:
-    text = inventory.unusable.get(card.address, "gone from the PCI bus")
-    return _unreadable(card, "efsmi" if card.address in inventory.unclear else "lost", text)
-
-
-def _silent(card: Card, reason: str) -> Card:
-    return _unreadable(card, "efsmi", f"efsmi does not answer for it: {reason}")
-
-
-def _unreadable(card: Card, value: str, text: str) -> Card:
+def _unreadable(card: Card, failure: HardwareError | None) -> Card:
     """The card as it was last read, with the reason why it cannot be read."""
+    value = "efsmi" if isinstance(failure, (EfsmiUnclear, *SILENT)) else "lost"
+    text = "gone from the PCI bus" if failure is None else str(failure)
+    if isinstance(failure, SILENT):
+        text = f"efsmi does not answer for it: {failure}"
     others = tuple(each for each in card.problems if each.value not in {"lost", "efsmi"})
     problems = (*others, Problem(TAINT_UNHEALTHY, value, text))
     return replace(card, problems=problems, readings=NO_READINGS)

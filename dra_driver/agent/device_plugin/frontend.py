@@ -20,8 +20,7 @@ from dra_driver.kube.node_metadata import NodeMetadataWriter
 from dra_driver.kube.resources import PODS
 from dra_driver.kube.watch import Reflector
 from dra_driver.kubelet_api.device_plugin.record import known_checkpoint
-from dra_driver.kubelet_api.errors import SocketError
-from dra_driver.kubelet_api.sockets import file_identity
+from dra_driver.kubelet_api.sockets import SocketError, file_identity
 from dra_driver.model.card import Cards, Problem
 from dra_driver.model.names import FIELD_MANAGER, TAINT_CHANGING
 from dra_driver.node.cdi.spec import Injection
@@ -57,7 +56,6 @@ class DevicePluginFrontend:
             on_change=context.on_change,
             node_name=settings.node_name,
             folders=folders,
-            pod_uid=settings.pod_uid,
             release_interval=settings.release_interval,
             register_after=_REGISTER_AFTER,
             pods=pods,

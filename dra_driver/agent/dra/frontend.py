@@ -107,14 +107,14 @@ class DraFrontend:
 
     def notify_health(self) -> None:
         """A card has changed: send the devices' health to the kubelet."""
-        self._plugin.notify_health()
+        self._plugin.broadcaster.wake()
 
     @property
     def problem(self) -> str | None:
         """Why claims are not served right now; None if they are, or need not be."""
-        served = self._plugin.problem() if self._plugin.is_started else None
+        served = self._plugin.registration.problem() if self._plugin.is_started else None
         return served or (self._publisher.problem if self._publisher.is_started else None)
 
     def fault(self) -> str | None:
         """Why the agent cannot be reached through its sockets, or None."""
-        return self._plugin.fault()
+        return self._plugin.self_check.problem

@@ -12,20 +12,21 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
 from typing import Final
 
 from dra_driver.hardware.breaker import CardSilent, HungCardBreaker
-from dra_driver.hardware.drs.locks import DrsLocks
+from dra_driver.hardware.drs.locks import alone
 from dra_driver.hardware.drs.rows import (
+    parse_index,
     parse_instances,
     parse_older_instances,
     parse_profiles,
     parse_summary_instances,
 )
+from dra_driver.hardware.efsmi.field_reader import last_line
 from dra_driver.hardware.efsmi.join import mode_of
-from dra_driver.hardware.efsmi.listing import parse_list
 from dra_driver.hardware.efsmi.runner import Efsmi, EfsmiFailed, EfsmiHung
-from dra_driver.hardware.efsmi.sanitize import last_line
 from dra_driver.hardware.efsmi.summary import parse_summary
 from dra_driver.model.card import Virtualization
 from dra_driver.model.errors import HardwareError
@@ -45,11 +46,7 @@ class CardGone(HardwareError):
 
 
 class CreateRefused(HardwareError):
-    """efsmi refused to create an instance, and nothing was made."""
-
-
-class CreateMadeNothing(HardwareError):
-    """efsmi reported success and made nothing."""
+    """efsmi made no instance, whether it reported failure or success."""
 
 
 class CreateMadeOther(HardwareError):
@@ -61,13 +58,13 @@ class Drs:
     """Every method may raise HardwareError.
 
     The caller holds a lock on the card for as long as what it has listed must stay true. Each call
-    for a card waits for those that were given up (`locks`), and fails at once while the `breaker`
-    is open for the card (CardSilent). `indexes` gives the index that a card probably has: a call
-    for all cards, which would show it, hangs when one of them does.
+    for a card waits for those that were given up (their locks are in `lock_directory`), and fails
+    at once while the `breaker` is open for the card (CardSilent). `indexes` gives the index that a
+    card probably has: a call for all cards, which would show it, hangs when one of them does.
     """
 
     tool: Efsmi
-    locks: DrsLocks
+    lock_directory: Path
     _: KW_ONLY
     indexes: Callable[[PciAddress], int | None] = lambda _: None
     breaker: HungCardBreaker
@@ -124,7 +121,7 @@ class Drs:
     def create(self, address: PciAddress, profile: Profile, before: Instances) -> Instance:
         """Make an instance on a card in DRS mode, on which `before` are listed.
 
-        Raises CreateRefused or CreateMadeNothing when nothing was made, CreateMadeOther when what
+        Raises CreateRefused when nothing was made, CreateMadeOther when what
         was made had another profile and has been destroyed; another HardwareError when something
         may have been, which is then the caller's to undo. Where another card gets the index
         meanwhile, what is made there is foreign to the caller.
@@ -155,7 +152,7 @@ class Drs:
                 "its new profiles",
             )
         if not new:
-            raise CreateMadeNothing(f"`efsmi` reports success, but made no {what}")
+            raise CreateRefused(f"`efsmi` reports success, but made no {what}")
         if len(new) > 1:
             raise HardwareError(
                 f"{len(new)} instances appeared at once where one {what} was made",
@@ -194,12 +191,12 @@ class Drs:
             # The index may be nobody's by now.
             with suppress(EfsmiFailed):
                 text = self._read(address, "-L")
-                if _index_in(text, address) is not None:
+                if parse_index(text, address) is not None:
                     return text
         self._known[address] = self._find(address)
         text = self._read(address, "-L")
         # What does not show the card says nothing about its instances either.
-        if _index_in(text, address) is None:
+        if parse_index(text, address) is None:
             raise HardwareError(
                 f"`efsmi -i {self._known[address]} -L` does not show card {address} "
                 f"(it printed: {last_line(text)})"
@@ -231,7 +228,7 @@ class Drs:
 
     def _find(self, address: PciAddress) -> int:
         text = self._read_all("-L")
-        index = _index_in(text, address)
+        index = parse_index(text, address)
         if index is not None:
             return index
         self._known.pop(address, None)
@@ -253,7 +250,7 @@ class Drs:
         self._run(address, index, "--drs", *arguments)
 
     def _run(self, address: PciAddress, index: int, *arguments: str) -> str:
-        with self.locks.alone(address) as lock:
+        with alone(self.lock_directory, address, patience=self.tool.timeout) as lock:
             return self.tool.run("-i", str(index), *arguments, inherit=(lock,))
 
     def _read_all(self, *arguments: str) -> str:
@@ -264,8 +261,3 @@ class Drs:
         if address not in self._known:
             self._known[address] = self._find(address)
         return self._known[address]
-
-
-def _index_in(listing: str, address: PciAddress) -> int | None:
-    """The card's index in an output of ``-L``; None if it is not there."""
-    return next((card.index for card in parse_list(listing) if card.address == address), None)

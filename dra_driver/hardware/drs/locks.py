@@ -12,7 +12,6 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Final
 
@@ -28,40 +27,33 @@ class CardBusy(HardwareError):
     """An earlier call on the card, which was given up, still runs."""
 
 
-@dataclass(frozen=True, slots=True)
-class DrsLocks:
-    """Lock files in `directory`, which is made when first needed; `patience` is in seconds."""
+@contextmanager
+def alone(directory: Path, address: PciAddress, *, patience: float) -> Iterator[int]:
+    """Give the descriptor for the call to inherit, of a file in the directory, which is made when
+    first needed. Raises CardBusy when another call does not end within `patience` seconds,
+    HardwareError where the file cannot be used."""
+    path = directory / f"efsmi-{address.slug}.lock"
+    remedy = "check that the disk is neither full nor failing nor read-only"
+    with OsErrorAs(HardwareError, "the lock", path, remedy=remedy):
+        lock = open_lock(path)
+    try:
+        deadline = time.monotonic() + patience
+        while not _taken(lock):
+            if time.monotonic() >= deadline:
+                raise CardBusy(
+                    f"an `efsmi` call on card {address} has not ended for {patience:g} s",
+                    remedy="look at the kernel log for a card that hangs",
+                )
+            time.sleep(_INTERVAL)
+        yield lock
+    finally:
+        # Not unlocked: that would take it from a call that still runs, too.
+        os.close(lock)
 
-    directory: Path
-    _: KW_ONLY
-    patience: float
 
-    @contextmanager
-    def alone(self, address: PciAddress) -> Iterator[int]:
-        """Give the descriptor for the call to inherit. Raises CardBusy when another call does not
-        end in time, HardwareError where the file cannot be used."""
-        path = self.directory / f"efsmi-{address.slug}.lock"
-        remedy = "check that the disk is neither full nor failing nor read-only"
-        with OsErrorAs(HardwareError, "the lock", path, remedy=remedy):
-            lock = open_lock(path)
-        try:
-            self._take(lock, address)
-            yield lock
-        finally:
-            # Not unlocked: that would take it from a call that still runs, too.
-            os.close(lock)
-
-    def _take(self, lock: int, address: PciAddress) -> None:
-        deadline = time.monotonic() + self.patience
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    raise CardBusy(
-                        f"an `efsmi` call on card {address} has not ended for {self.patience:g} s",
-                        remedy="look at the kernel log for a card that hangs",
-                    ) from None
-                time.sleep(_INTERVAL)
-            else:
-                return
+def _taken(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

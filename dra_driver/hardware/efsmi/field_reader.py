@@ -1,4 +1,5 @@
-"""Values of one card as efsmi printed them, read one by one; what is odd is collected."""
+"""What efsmi printed, as it may stand in a message for people; and values of one card, read one by
+one, of which what is odd is collected."""
 
 from __future__ import annotations
 
@@ -8,7 +9,6 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, Final, TypeVar
 
-from dra_driver.hardware.efsmi.sanitize import printable, shown
 from dra_driver.model.errors import HardwareError, InvalidValue
 from dra_driver.model.pci import PciAddress
 
@@ -27,8 +27,27 @@ WATTS: Final = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,6})?)\s*W?")
 _MOST_MEBIBYTES: Final = 2**24
 _LONGEST_TEXT: Final = 256  # characters; names, uuids and versions have some twenty
 _MOST_ROWS: Final = 512
+_LONGEST_SHOWN: Final = 120  # characters; enough for any line of efsmi, short enough for an event
 
 Row = TypeVar("Row")
+
+
+def printable(text: str) -> str:
+    """`text` in one line, its control characters and lone surrogates (which an escape in JSON can
+    bring in) replaced."""
+    return "".join(char if char.isprintable() else "\ufffd" for char in " ".join(text.split()))
+
+
+def shown(text: str) -> str:
+    """The same, cut."""
+    line = printable(text)
+    return line if len(line) <= _LONGEST_SHOWN else f"{line[: _LONGEST_SHOWN - 1]}…"
+
+
+def last_line(text: str) -> str:
+    """The last line that is not blank, as `shown`; empty where there is none."""
+    lines = text.split("\n")
+    return next((shown(line) for line in reversed(lines) if line.strip()), "")
 
 
 def at_most(rows: Iterable[Row], where: str) -> tuple[Row, ...]:

@@ -4,12 +4,10 @@ neither."""
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 import msgspec
 
-from dra_driver.hardware.efsmi.listing import ListedCard
 from dra_driver.hardware.efsmi.query import QueriedCard
 from dra_driver.hardware.efsmi.summary import SummaryRow
 from dra_driver.model.card import Virtualization
@@ -22,26 +20,24 @@ class EfsmiUnclear(HardwareError):
 
 
 class Survey(msgspec.Struct, frozen=True):
-    """`cards` have an address of their own. `refused` says why an address has no card here though
-    efsmi speaks of it, `stray` what it says of cards that have no address. `rows` of the summary
-    tell the modes; None where each card was asked by itself, as the summary is of all cards.
-    `silent` says why efsmi does not answer for a card; of these, a call for one that is `hung` took
-    its whole limit."""
+    """`cards` have an address of their own. `failures` says why an address has no card here: efsmi
+    speaks of it (EfsmiUnclear), or does not answer for it (EfsmiHung if a call for it took its
+    whole limit, else EfsmiFailed). `stray` is what efsmi says of cards that have no address. `rows`
+    of the summary tell the modes; None where each card was asked by itself, as the summary is of
+    all cards."""
 
     cards: dict[PciAddress, QueriedCard]
-    refused: dict[PciAddress, str]
+    failures: dict[PciAddress, HardwareError]
     stray: list[str]
     rows: tuple[SummaryRow, ...] | None = None
-    silent: Mapping[PciAddress, str] = msgspec.field(default_factory=dict)
-    hung: frozenset[PciAddress] = frozenset()
 
     def card(self, address: PciAddress) -> QueriedCard:
-        """Raises HardwareError if efsmi does not list the card; EfsmiUnclear if it does not say
-        which card it is, or shows the card in `rows`, so that the list was cut off."""
+        """Raises its failure; HardwareError if efsmi does not list the card, EfsmiUnclear if it
+        shows the card in `rows`, so that the list was cut off."""
         if address in self.cards:
             return self.cards[address]
-        if address in self.refused:
-            raise EfsmiUnclear(self.refused[address])
+        if address in self.failures:
+            raise self.failures[address]
         is_shown = any(row.slot == _slot(address) for row in self.rows or ())
         doubts = [*(["its summary shows the card"] if is_shown else ()), *self.stray]
         kind = EfsmiUnclear if doubts else HardwareError
@@ -57,17 +53,17 @@ def by_address(queried: Sequence[QueriedCard]) -> Survey:
         if card.address is not None:
             claims[card.address].append(card)
         else:
-            doubt = "; ".join(card.unclear) or "neither `efsmi -q` nor `-L` tells its address"
+            doubt = "; ".join(card.unclear) or "`efsmi -q` does not tell its address"
             found.stray.append(f"of DEV ID {card.index} {doubt}")
     for address, cards in claims.items():
         first = cards[0]
         if len(cards) > 1:
-            found.refused[address] = (
+            found.failures[address] = EfsmiUnclear(
                 f"`efsmi -q` gives PCI address {address} to several cards (DEV ID "
                 f"{' and '.join(str(card.index) for card in cards)})"
             )
         elif indexes[first.index] > 1:
-            found.refused[address] = (
+            found.failures[address] = EfsmiUnclear(
                 f"`efsmi -q` prints DEV ID {first.index} for card {address} and for another"
             )
         else:
@@ -101,14 +97,3 @@ def mode_of(address: PciAddress, index: int, rows: Sequence[SummaryRow]) -> Virt
 def _slot(address: PciAddress) -> str:
     """As the summary shows the address, without the domain that it shortens."""
     return str(address).partition(":")[2]
-
-
-def located(card: QueriedCard, listed: Sequence[ListedCard]) -> QueriedCard:
-    """The block of ``-q`` with the address that ``-L`` has for its index, where it has none. What
-    was printed and not understood is not replaced by what another table says."""
-    if card.address is not None or any(doubt.startswith("PCIe Info") for doubt in card.unclear):
-        return card
-    found = [row for row in listed if row.index == card.index]
-    if len(found) != 1:
-        return card
-    return replace(card, address=found[0].address, uuid=card.uuid or found[0].uuid)

@@ -13,8 +13,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dra_driver.hardware.efsmi.field_reader import CELSIUS, WATTS, FieldReader, Values, at_most
-from dra_driver.hardware.efsmi.sanitize import last_line
+from dra_driver.hardware.efsmi.field_reader import (
+    CELSIUS,
+    WATTS,
+    FieldReader,
+    Values,
+    at_most,
+    last_line,
+)
 from dra_driver.model.card import NO_READINGS, Ecc, Readings
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.pci import PciAddress

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, Final
 
-from dra_driver.hardware.efsmi.sanitize import last_line
+from dra_driver.hardware.efsmi.field_reader import last_line
 from dra_driver.hardware.vendor_files import library_folder
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import HardwareError
@@ -50,10 +50,6 @@ class EfsmiHung(HardwareError):
     """``efsmi`` did not end within its limit; what it changed is unknown."""
 
     outcome: Final = "hung"
-
-
-class _TooMuchOutput(Exception):
-    """The tool printed more than the limit; it still runs."""
 
 
 @dataclass(eq=False)
@@ -134,13 +130,7 @@ class Efsmi:
         assert process.stderr is not None
         printed: Printed = {process.stdout: bytearray(), process.stderr: bytearray()}
         try:
-            _finish(process, printed, self.timeout)
-        except _TooMuchOutput as error:
-            raise EfsmiFailed(
-                f"`{call}` printed more than {_OUTPUT_LIMIT >> 20} MiB and was killed",
-                remedy="run it on the node to see what it prints; reinstall the vendor's driver, "
-                "or set the chart's efsmi.path if it is not the vendor's tool",
-            ) from error
+            _finish(call, process, printed, self.timeout)
         except subprocess.TimeoutExpired as error:
             said = next(filter(None, map(last_line, _texts(printed))), "")
             raise EfsmiHung(
@@ -175,9 +165,9 @@ class Efsmi:
             )
 
 
-def _finish(process: subprocess.Popen[bytes], printed: Printed, within: float) -> None:
+def _finish(call: str, process: subprocess.Popen[bytes], printed: Printed, within: float) -> None:
     """Read until the output and the process have ended. Raises subprocess.TimeoutExpired after
-    `within` seconds, and _TooMuchOutput.
+    `within` seconds, and EfsmiFailed for too much output; then the process still runs.
 
     ``Popen.communicate`` keeps all that it reads, so a program that never stops printing would take
     the memory of the one that started it.
@@ -193,7 +183,11 @@ def _finish(process: subprocess.Popen[bytes], printed: Printed, within: float) -
                 if not chunk:
                     selector.unregister(key.fileobj)
             if sum(map(len, printed.values())) > _OUTPUT_LIMIT:
-                raise _TooMuchOutput
+                raise EfsmiFailed(
+                    f"`{call}` printed more than {_OUTPUT_LIMIT >> 20} MiB and was killed",
+                    remedy="run it on the node to see what it prints; reinstall the vendor's "
+                    "driver, or set the chart's efsmi.path if it is not the vendor's tool",
+                )
             # Also while there is something to read, as a program may print slowly for ever.
             if selector.get_map() and time.monotonic() >= end:
                 raise subprocess.TimeoutExpired(process.args, within)

@@ -11,7 +11,7 @@ import re
 
 import msgspec
 
-from dra_driver.hardware.efsmi.sanitize import last_line, shown
+from dra_driver.hardware.efsmi.field_reader import last_line, shown
 from dra_driver.model.card import Virtualization
 from dra_driver.model.errors import HardwareError
 

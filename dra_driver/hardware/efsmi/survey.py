@@ -15,8 +15,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from dra_driver.hardware.efsmi.join import Survey, by_address, located
-from dra_driver.hardware.efsmi.listing import parse_list
+from dra_driver.hardware.efsmi.join import EfsmiUnclear, Survey, by_address
 from dra_driver.hardware.efsmi.query import QueriedCard, parse_query, parse_query_json
 from dra_driver.hardware.efsmi.runner import Efsmi, EfsmiFailed, EfsmiHung
 from dra_driver.hardware.efsmi.summary import parse_summary
@@ -62,7 +61,8 @@ class Surveyor:
         if not answers:
             ask_each()
         survey = self._one_by_one(cards, answers)
-        if not 0 < len(survey.silent) < len(cards):
+        silent = [each for each in survey.failures.values() if not isinstance(each, EfsmiUnclear)]
+        if not 0 < len(silent) < len(cards):
             raise failure
         logger.warning("each card was asked by itself: %s", failure)
         return self._keep(survey)
@@ -84,22 +84,15 @@ class Surveyor:
     def _one_by_one(self, cards: Collection[PciAddress], answers: Answers) -> Survey:
         found = [each for each in answers.values() if not isinstance(each, HardwareError)]
         survey = by_address([card for queried in found for card in queried])
-        errors = {
-            address: _errors_of(answers, self._indexes.get(address))
-            for address in cards
-            if address not in survey.cards and address not in survey.refused
-        }
-        silent = {
-            address: "; ".join(sorted({str(error) for error in each})) or "efsmi does not list it"
-            for address, each in errors.items()
-        }
-        hung = [at for at, each in errors.items() if any(isinstance(e, EfsmiHung) for e in each)]
-        return replace(survey, silent=silent, hung=frozenset(hung))
+        for address in cards:
+            if address not in survey.cards and address not in survey.failures:
+                survey.failures[address] = _silence(answers, self._indexes.get(address))
+        return survey
 
     def _ask_each(self, indexes: Iterable[int], answers: Answers) -> None:
         def ask(index: int) -> None:
             try:
-                answers[index] = self._query(index)
+                answers[index] = self._query("-i", str(index))
             except HardwareError as error:
                 answers[index] = error
 
@@ -113,40 +106,25 @@ class Surveyor:
         for thread in threads:
             thread.join()
 
-    def _query(self, index: int | None = None) -> Queried:
-        """Where ``-q`` leaves an address open, that of ``-L`` is taken."""
-        queried = self._queried(index)
-        if all(card.address is not None for card in queried):
-            return queried
-        try:
-            listed = parse_list(self._efsmi.run(*_of(index), "-L"))
-        except HardwareError as error:
-            # It only adds addresses that are missing: all other cards are known already.
-            logger.warning("cards without an address in `efsmi -q` stay unknown: %s", error)
-            return queried
-        return [located(card, listed) for card in queried]
-
-    def _queried(self, index: int | None) -> Queried:
+    def _query(self, *of_card: str) -> Queried:
         """From JSON where the tool knows it and it tells all that is needed, else from text."""
         try:
-            text = self._efsmi.run(*_of(index), "-q", "--json-format")
+            text = self._efsmi.run(*of_card, "-q", "--json-format")
             with self._parsing:
                 cards = parse_query_json(text)
             if cards is not None and all(card.complete for card in cards):
                 return cards
         except EfsmiFailed as error:
             logger.debug("reading text instead of JSON: %s", error)
-        text = self._efsmi.run(*_of(index), "-q")
+        text = self._efsmi.run(*of_card, "-q")
         with self._parsing:
             return parse_query(text)
 
 
-def _of(index: int | None) -> tuple[str, ...]:
-    return () if index is None else ("-i", str(index))
-
-
-def _errors_of(answers: Answers, index: int | None) -> Collection[HardwareError]:
-    """Those for the card that had this index. If its index is not known (None), all errors: each
-    may be this card's."""
+def _silence(answers: Answers, index: int | None) -> EfsmiHung | EfsmiFailed:
+    """Why efsmi does not answer for the card that had this index. If its index is not known (None),
+    all errors are why: each may be this card's."""
     errors = {at: each for at, each in answers.items() if isinstance(each, HardwareError)}
-    return [errors[index]] if index in errors else errors.values()
+    own = [errors[index]] if index in errors else errors.values()
+    kind = EfsmiHung if any(isinstance(each, EfsmiHung) for each in own) else EfsmiFailed
+    return kind("; ".join(sorted(set(map(str, own)))) or "efsmi does not list it")

@@ -16,8 +16,7 @@ from typing import Final
 
 import msgspec
 
-from dra_driver.kubelet_api.errors import KubeletError
-from dra_driver.kubelet_api.pod_resources import PodResources
+from dra_driver.kubelet_api.pod_resources import KubeletError, PodResources
 from dra_driver.kubelet_api.sockets import Folders, file_identity
 from dra_driver.util.background import Wait
 from dra_driver.util.hooks import Clock
@@ -94,29 +93,11 @@ class KubeletRecord:
 
 
 def read_checkpoint(path: Path) -> tuple[Recorded, ...]:
-    """The checkpoint as it is: all allocated devices, because the kubelet writes it after each
-    Allocate, and perhaps those of ended pods. Raises KubeletError."""
+    """The device manager's checkpoint as it is: all allocated devices, because the kubelet writes
+    it after each Allocate, and perhaps those of ended pods. Raises KubeletError, also for an
+    unknown format (1.36.3, ``pkg/kubelet/cm/devicemanager/checkpoint``; the same since 1.20)."""
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise KubeletError(f"the kubelet's {path} cannot be read: {error.strerror}") from error
-    return parse_checkpoint(content)
-
-
-def known_checkpoint(path: Path) -> tuple[Recorded, ...]:
-    """As `read_checkpoint`; empty if it cannot be read."""
-    try:
-        return read_checkpoint(path)
-    except KubeletError as error:
-        logger.debug("which pods have devices is unknown: %s", error)
-        return ()
-
-
-def parse_checkpoint(content: bytes) -> tuple[Recorded, ...]:
-    """The content of the device manager's checkpoint; raises KubeletError for an unknown format
-    (1.36.3, ``pkg/kubelet/cm/devicemanager/checkpoint``; the same since 1.20)."""
-    try:
-        entries = json.loads(content)["Data"]["PodDeviceEntries"] or ()
+        entries = json.loads(path.read_bytes())["Data"]["PodDeviceEntries"] or ()
         return tuple(
             Recorded(
                 str(entry["PodUID"]),
@@ -128,8 +109,19 @@ def parse_checkpoint(content: bytes) -> tuple[Recorded, ...]:
             )
             for entry in entries
         )
+    except OSError as error:
+        raise KubeletError(f"the kubelet's {path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise KubeletError(
             f"the kubelet's checkpoint of devices has an unknown format: {error!r}",
             remedy="use a version of the driver that supports this kubelet",
         ) from error
+
+
+def known_checkpoint(path: Path) -> tuple[Recorded, ...]:
+    """As `read_checkpoint`; empty if it cannot be read."""
+    try:
+        return read_checkpoint(path)
+    except KubeletError as error:
+        logger.debug("which pods have devices is unknown: %s", error)
+        return ()

@@ -20,12 +20,11 @@ from dra_driver.kubelet_api.device_plugin.service import (
     DeviceHandler,
     DevicePluginServicer,
 )
-from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
 from dra_driver.kubelet_api.rpc import connected, reason
 from dra_driver.kubelet_api.server import UnixServer
 from dra_driver.kubelet_api.siblings import RESOURCES, Siblings
-from dra_driver.kubelet_api.sockets import Folders, file_identity
+from dra_driver.kubelet_api.sockets import Folders, SocketError, file_identity
 from dra_driver.model.effects import NO_FAULTS, Effects, Point
 from dra_driver.util.background import Background
 from dra_driver.util.hooks import Clock
@@ -147,18 +146,17 @@ class ResourceServers(Background):
         handlers: Mapping[str, DeviceHandler],
         *,
         folders: Folders,
-        pod_uid: str,
         register_after: float | None,
         effects: Effects,
     ) -> None:
-        """`pod_uid` is that of the agent's pod: two agents can serve side by side. The resources
-        are registered after `announce`, or after `register_after` seconds if that is not None."""
+        """The resources are registered after `announce`, or after `register_after` seconds if that
+        is not None."""
         super().__init__("plugin-watch", interrupt=self.announce)
         self._servers = [
             ResourceServer(
                 resource,
                 handler,
-                socket=folders.socket(resource, pod_uid),
+                socket=folders.socket(resource),
                 kubelet=folders.kubelet,
                 effects=effects,
             )

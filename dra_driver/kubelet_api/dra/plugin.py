@@ -10,12 +10,11 @@ from dra_driver.kubelet_api.broadcaster import STREAMS, Broadcaster
 from dra_driver.kubelet_api.dra import health_service, registration, service
 from dra_driver.kubelet_api.dra.health_service import HealthSource
 from dra_driver.kubelet_api.dra.service import ClaimHandler, ObserveCalls
-from dra_driver.kubelet_api.errors import SocketError
 from dra_driver.kubelet_api.generated import dra_v1_pb2, pluginregistration_v1_pb2
 from dra_driver.kubelet_api.rpc import connected, reason
-from dra_driver.kubelet_api.server import UnixServer
+from dra_driver.kubelet_api.server import SET_ROOT, UnixServer
 from dra_driver.kubelet_api.siblings import REGISTRATIONS, SERVICES, Siblings
-from dra_driver.kubelet_api.sockets import Sockets
+from dra_driver.kubelet_api.sockets import SocketError, Sockets
 from dra_driver.model.effects import NO_FAULTS, Effects
 from dra_driver.telemetry.program import Deadline
 from dra_driver.util.background import Background
@@ -88,13 +87,13 @@ class KubeletPlugin(Background):
         super().__init__("socket-watch")
         self._check_every = check_every
         self._sockets = sockets
-        self._broadcaster = Broadcaster(health, resend=health_service.RESEND)
+        self.broadcaster = Broadcaster(health, resend=health_service.RESEND)
         self._siblings = Siblings(
             {sockets.service: SERVICES, sockets.registration: REGISTRATIONS}, effects
         )
-        self._self_check = SelfCheck(sockets)
-        self._registration = registration.Registration(sockets, registration_timeout)
-        health_servicer = health_service.HealthServicer(self._broadcaster)
+        self.self_check = SelfCheck(sockets)
+        self.registration = registration.Registration(sockets, registration_timeout)
+        health_servicer = health_service.HealthServicer(self.broadcaster)
         self._service = UnixServer(
             sockets.service,
             {
@@ -106,7 +105,7 @@ class KubeletPlugin(Background):
         )
         self._registrar = UnixServer(
             sockets.registration,
-            {registration.SERVICE: self._registration},
+            {registration.SERVICE: self.registration},
             threads=2,
             effects=effects,
         )
@@ -124,14 +123,13 @@ class KubeletPlugin(Background):
             folder.mkdir(mode=0o750, exist_ok=True)
         except OSError as error:
             raise SocketError(
-                f"the folder {folder} cannot be made: {error.strerror}",
-                remedy="set the chart's kubeletRootDir to the kubelet's --root-dir",
+                f"the folder {folder} cannot be made: {error.strerror}", remedy=SET_ROOT
             ) from error
         self._service.start()
         self._siblings.run_once()  # to notice the end of an agent that is here now
         self._registrar.start()
-        self._registration.wait_from_now()
-        self._self_check.start()
+        self.registration.wait_from_now()
+        self.self_check.start()
         super().start()
 
     def stop(self, grace: float) -> None:
@@ -142,34 +140,21 @@ class KubeletPlugin(Background):
         """
         deadline = Deadline(grace)
         self._stopped.set()
-        self._self_check.stop(timeout=0.0)  # its running call ends with the socket
+        self.self_check.stop(timeout=0.0)  # its running call ends with the socket
         self._registrar.stop(grace)
-        self._broadcaster.stop()
+        self.broadcaster.stop()
         self._service.stop(deadline.left())
 
     def ended(self) -> str | None:
-        return super().ended() or self._self_check.ended()
-
-    def notify_health(self) -> None:
-        """A device's health has changed: send the list to the kubelet now."""
-        self._broadcaster.wake()
-
-    def problem(self) -> str | None:
-        """Why the kubelet cannot call for claims, for the readiness probe; None if it can."""
-        return self._registration.problem()
-
-    def fault(self) -> str | None:
-        """Why the agent's last call to its own sockets failed, for the liveness probe; None if it
-        succeeded, or there was none yet."""
-        return self._self_check.problem
+        return super().ended() or self.self_check.ended()
 
     def run(self) -> None:
         ended = False
         while not self._wait(self._check_every):
-            self._registration.problem()  # which it logs if it comes late
+            self.registration.problem()  # which it logs if it comes late
             ended_before, ended = ended, self._siblings.run_once()
             # With the other agent's stream the kubelet forgets the health from all agents (1.36.3,
             # `HandleWatchResourcesStream`), perhaps a little later than the agent has ended.
             if ended_before or ended:
                 logger.info("another agent has ended: sending the devices' health again")
-                self._broadcaster.wake()
+                self.broadcaster.wake()

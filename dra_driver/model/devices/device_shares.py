@@ -36,17 +36,11 @@ def shared_device(
             f"card {card.address} cannot have {slice_count} slices",
             remedy=f"set a sliceCount from 1 to {MAX_SLICES}",
         )
-    device = _device(card, Mode.SHARED, allocator, sips)
+    device = card_device(card, Mode.SHARED, allocator=allocator, sips=sips)
     device["attributes"][names.ATTR_MEMORY_PER_SLICE_MIB] = {
         "int": memory_per_slice(card.memory_mib, slice_count)
     }
-    device["capacity"] = {
-        names.CAPACITY_SLICES: {
-            "value": str(slice_count),
-            "requestPolicy": _slices_policy(slice_count),
-        }
-    }
-    return device
+    return device | _shares(Mode.SHARED, slice_count, _slices_policy(slice_count))
 
 
 def drs_device(card: Card, table: ProfileTable, *, allocator: str) -> dict[str, Any]:
@@ -54,15 +48,9 @@ def drs_device(card: Card, table: ProfileTable, *, allocator: str) -> dict[str, 
 
     A request between two sizes is rounded up to the next one by whoever allocates.
     """
-    device = _device(card, Mode.DRS, allocator, table.sips)
+    device = card_device(card, Mode.DRS, allocator=allocator, sips=table.sips)
     device["attributes"][names.ATTR_PROFILES] = {"string": table.text}
-    device["capacity"] = {
-        names.CAPACITY_SIZE: {
-            "value": str(table.total),
-            "requestPolicy": _sizes_policy([profile.size for profile in table]),
-        }
-    }
-    return device
+    return device | _shares(Mode.DRS, table.total, _sizes_policy([each.size for each in table]))
 
 
 def is_stripped(device: Mapping[str, Any]) -> bool:
@@ -107,6 +95,6 @@ def _sizes_policy(sizes: Sequence[int]) -> dict[str, Any]:
     return {"default": values[0], "validValues": values}
 
 
-def _device(card: Card, mode: Mode, allocator: str, sips: int | None) -> dict[str, Any]:
-    device = card_device(card, mode, allocator=allocator, sips=sips)
-    return device | {"allowMultipleAllocations": True}
+def _shares(mode: Mode, total: int, policy: Mapping[str, Any]) -> dict[str, Any]:
+    capacity = {"value": str(total), "requestPolicy": policy}
+    return {"allowMultipleAllocations": True, "capacity": {CAPACITY_OF_MODE[mode]: capacity}}

@@ -85,23 +85,18 @@ class Topology:
             for card in _numbers(group.cards) if group.parts else ():
                 self._at[card][self.distances.index(group.distance)] = group.cards & ~within[card]
                 within[card] = group.cards
-        self._spreads: dict[int, tuple[int, int]] = {}
-        self._known: dict[tuple[int, tuple[int, ...], int, int], tuple[int, ...] | None] = {}
+        self.spread = lru_cache(_MOST_ANSWERS)(self._spread)
+        self._nearest = lru_cache(_MOST_ANSWERS)(self._searched)
 
     def distance(self, one: int, other: int) -> int:
         """Between two different cards."""
         cards_at = zip(self.distances, self._at[one], strict=True)
         return next(distance for distance, cards in cards_at if cards >> other & 1)
 
-    def spread(self, cards: int) -> tuple[int, int]:
+    def _spread(self, cards: int) -> tuple[int, int]:
         """The largest distance between two cards of the set, and the sum over all pairs."""
-        found = self._spreads.get(cards)
-        if found is None:
-            if len(self._spreads) >= _MOST_ANSWERS:
-                self._spreads.clear()
-            distances = [self.distance(a, b) for a, b in combinations(_numbers(cards), 2)]
-            found = self._spreads[cards] = max(distances, default=0), sum(distances)
-        return found
+        distances = [self.distance(a, b) for a, b in combinations(_numbers(cards), 2)]
+        return max(distances, default=0), sum(distances)
 
     def neighbours(self, card: int, free: int) -> tuple[int, ...]:
         """How many other cards of `free` there are at each distance, the nearest first: the pairs
@@ -120,18 +115,13 @@ class Topology:
         counting first. Others could use what is `available` or `free`. At last, the cards with the
         highest numbers are left.
         """
-        key = count, available, free, kept
-        if key not in self._known:
-            if len(self._known) >= _MOST_ANSWERS:
-                self._known.clear()
-            usable = free | reduce(or_, available, 0)
-            searches = [
-                _Search(self, count, each & ~kept, usable & ~kept, kept) for each in available
-            ]
-            self._known[key] = self._nearest(count, searches)
-        return self._known[key]
+        return self._nearest(count, available, free, kept)
 
-    def _nearest(self, count: int, searches: Sequence[_Search]) -> tuple[int, ...] | None:
+    def _searched(
+        self, count: int, available: tuple[int, ...], free: int, kept: int
+    ) -> tuple[int, ...] | None:
+        usable = free | reduce(or_, available, 0)
+        searches = [_Search(self, count, each & ~kept, usable & ~kept, kept) for each in available]
         costs: list[int] = []
         smallest = _APART
         for group in self._groups:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from dra_driver.hardware.drs.drs import CreateMadeNothing, CreateMadeOther, CreateRefused, Drs
+from dra_driver.hardware.drs.drs import CreateMadeOther, CreateRefused, Drs
 from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.model.card import Card
 from dra_driver.model.claims.measures import Share, instance_shares, share_of_units
@@ -108,7 +108,7 @@ class DrsCard:
         if listed and self._tables.table(card) is not None:
             try:
                 return self._drs.create(card.address, self._profile(device, card), before)
-            except (CreateRefused, CreateMadeNothing) as error:
+            except CreateRefused as error:
                 logger.info("card %s: with DRS mode switched on again: %s", card.address, error)
         self._drs.switch_on(card.address)
         return self._drs.create(card.address, self._profile(device, card), before)

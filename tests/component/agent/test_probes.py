@@ -29,7 +29,7 @@ def test_an_agent_whose_socket_is_gone_is_not_alive(node: Node) -> None:
     agent = node.started()
     node.sockets.service.unlink()
     assert agent.live() is None, "a probe does not wait for a call"
-    agent._dra._plugin._self_check.check()
+    agent._dra._plugin.self_check.check()
     assert f"the agent does not answer on {node.sockets.service}" in str(agent.live())
 
 

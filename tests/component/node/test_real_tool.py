@@ -17,7 +17,7 @@ import pytest
 
 from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.hardware.drs.drs import Drs
-from dra_driver.hardware.drs.locks import DrsLocks
+from dra_driver.hardware.drs.locks import alone
 from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.hardware.efsmi.runner import Efsmi, EfsmiHung
 from dra_driver.hardware.known_nodes import KnownNodes
@@ -58,8 +58,7 @@ class RealWorld(World):
         return Cards(Machine(Sysfs(self.simulated.root), self.efsmi, known_nodes=known_nodes))
 
     def drs_card(self, journal: Journal, _effects: Effects) -> DrsCard:
-        locks = DrsLocks(self.root / "locks", patience=20)
-        drs = Drs(self.efsmi, locks, breaker=HungCardBreaker(0))
+        drs = Drs(self.efsmi, self.root / "locks", breaker=HungCardBreaker(0))
         return DrsCard(drs, ProfileTables(self.root / "state"), journal.snapshot)
 
     def changes(self) -> list[str]:
@@ -172,7 +171,7 @@ def test_cards_do_not_wait_for_each_other(
 def test_a_card_that_hangs_holds_up_no_other(tmp_path: Path) -> None:
     world = DrsWorld(tmp_path)
     agent = world.start()
-    with DrsLocks(tmp_path / "state" / "locks", patience=0).alone(CARDS[0]):
+    with alone(tmp_path / "state" / "locks", CARDS[0], patience=0):
         refs = [world.api.add(instance("a", 0, 1)), world.api.add(instance("b", 1, 1))]
         stuck, fine = errors(agent, *refs)
     assert "has not ended" in stuck

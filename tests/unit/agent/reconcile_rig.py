@@ -14,8 +14,7 @@ from dra_driver.agent.events import EventReporter
 from dra_driver.agent.reconcile_loop import ReconcileLoop
 from dra_driver.config.card_rules import CardRules
 from dra_driver.kube.api import Api
-from dra_driver.kubelet_api.errors import KubeletError
-from dra_driver.kubelet_api.pod_resources import ContainerResources
+from dra_driver.kubelet_api.pod_resources import ContainerResources, KubeletError
 from dra_driver.model.card import Cards, Problem
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.recovery.reconciler import NodeReconciler

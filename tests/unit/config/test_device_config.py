@@ -105,9 +105,9 @@ def test_what_is_meant_for_others_says_nothing(other: dict[str, Any]) -> None:
 REFUSED = {
     "another version": (
         config(apiVersion="gcu.enflame.com/v1"),
-        "apiVersion: Input should be 'gcu.enflame.com/v1alpha1' (given 'gcu.enflame.com/v1')",
+        "apiVersion: Input should be 'gcu.enflame.com/v1alpha1' (given \"gcu.enflame.com/v1\")",
     ),
-    "another kind": (config(kind="Gpu"), "kind: Input should be 'GcuConfig' (given 'Gpu')"),
+    "another kind": (config(kind="Gpu"), "kind: Input should be 'GcuConfig' (given \"Gpu\")"),
     "no kind": ({"apiVersion": API_VERSION}, "the field kind is missing"),
     "no version": ({"kind": KIND}, "the field apiVersion is missing"),
     "an unknown field": (config(nodes="spread"), "the field nodes is unknown"),
@@ -125,7 +125,7 @@ REFUSED = {
     ),
     "a value of another type": (config(packing="spread"), "packing: Input should be"),
     "no slices": (config(slices=0), "slices: Input should be greater than or equal to 1"),
-    "slices as text": (config(slices="2"), "slices: Input should be a valid integer (given '2')"),
+    "slices as text": (config(slices="2"), 'slices: Input should be a valid integer (given "2")'),
     "half a size": (config(size=1.5), "size: Input should be a valid integer"),
     "a truth for an amount": (config(size=True), "size: Input should be a valid integer"),
     "more than a number holds": (config(slices=2**31), "slices: Input should be less than"),

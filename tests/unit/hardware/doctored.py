@@ -8,9 +8,10 @@ from typing import Any
 
 from dra_driver.hardware.efsmi.runner import Efsmi, EfsmiFailed
 from dra_driver.hardware.known_nodes import KnownNodes
-from dra_driver.hardware.machine import HardwareScan, Machine
+from dra_driver.hardware.machine import SILENT, HardwareScan, Machine
 from dra_driver.hardware.sysfs import Sysfs
 from dra_driver.model.effects import Effects
+from dra_driver.model.errors import HardwareError
 from dra_driver.simulator.machine import SimulatedMachine
 
 Edit = Callable[[str], str]
@@ -83,4 +84,12 @@ def addresses(found: HardwareScan) -> list[str]:
 
 
 def reasons(found: HardwareScan) -> dict[str, str]:
-    return {str(address): reason for address, reason in found.unusable.items()}
+    """Of the cards for which efsmi does answer."""
+    failures = found.failures.items()
+    return {str(at): str(error) for at, error in failures if not isinstance(error, SILENT)}
+
+
+def silent(found: HardwareScan, *, kind: type[HardwareError] | None = None) -> dict[str, str]:
+    """Why efsmi does not answer for a card, by address; of this `kind` of errors alone."""
+    failures = found.failures.items()
+    return {str(at): str(error) for at, error in failures if isinstance(error, kind or SILENT)}

@@ -12,21 +12,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dra_driver.hardware.drs.rows import (
+    parse_index,
     parse_instances,
     parse_older_instances,
     parse_summary_instances,
 )
-from dra_driver.hardware.efsmi.join import by_address, located, mode_of
-from dra_driver.hardware.efsmi.listing import parse_list
+from dra_driver.hardware.efsmi.field_reader import last_line, shown
+from dra_driver.hardware.efsmi.join import by_address, mode_of
 from dra_driver.hardware.efsmi.query import parse_query, parse_query_json
-from dra_driver.hardware.efsmi.sanitize import last_line, shown
 from dra_driver.hardware.efsmi.summary import parse_summary
 from dra_driver.model.errors import HardwareError
+from dra_driver.model.pci import PciAddress
 from tests.unit.efsmi_outputs import BANNER, INSTANCES, LIST, OLD_QUERY, QUERY, SUMMARY
 
 Parse = Callable[[str], object]
 
-PARSERS: list[Parse] = [parse_list, parse_query, parse_query_json, parse_summary, last_line]
+
+def index_of_one(text: str) -> int | None:
+    return parse_index(text, PciAddress(0, 0x0D, 0, 0))
+
+
+PARSERS: list[Parse] = [index_of_one, parse_query, parse_query_json, parse_summary, last_line]
 REAL = [BANNER + LIST, QUERY, OLD_QUERY, SUMMARY + INSTANCES, '{"devices": [{"id": 0}]}']
 
 # Pieces of real outputs in any order, with noise between: near misses, which noise alone is not.
@@ -51,15 +57,14 @@ def test_any_text_has_an_answer_or_a_hardware_error(parse: Parse, text: str) -> 
         parse(text)
 
 
-@given(queries=jumbled | damaged(), listed=jumbled | damaged(), summary=jumbled | damaged())
-def test_any_outputs_can_be_joined(queries: str, listed: str, summary: str) -> None:
+@given(queries=jumbled | damaged(), summary=jumbled | damaged())
+def test_any_outputs_can_be_joined(queries: str, summary: str) -> None:
     with suppress(HardwareError):
-        found = parse_list(listed)
-        joined = by_address([located(card, found) for card in parse_query(queries)])
+        joined = by_address(parse_query(queries))
         rows = parse_summary(summary)
         for address, card in joined.cards.items():
             assert card.address == address
-            assert address not in joined.refused
+            assert address not in joined.failures
             with suppress(HardwareError):
                 assert mode_of(address, card.index, rows) in {row.mode for row in rows}
 
@@ -102,7 +107,7 @@ def test_no_text_takes_long(parse: Parse, text: str) -> None:
     [
         (parse_query, "DEV ID 0\n" * 513),
         (parse_query_json, f'{{"devices": [{", ".join(["""{"id": 0}"""] * 513)}]}}'),
-        (parse_list, "0 a 0000:0d:00.0 b\n" * 513),
+        (index_of_one, "0 a 0000:0d:00.0 b\n" * 513),
         (partial(parse_instances, index=0), "0 1g.6gb 1 u\n" * 513),
         (partial(parse_older_instances, index=0), "0 1g.6gb 0 1 0:1\n" * 513),
         (partial(parse_summary_instances, index=0), "0 1g.6gb 1\n" * 513),

@@ -30,7 +30,7 @@ def test_shipped_machines_are_read_as_they_are(tmp_path: Path, name: str) -> Non
     # Once by a process of its own, as on a node.
     efsmi = Efsmi(machine.efsmi_path, timeout=20, effects=Effects())
     found = reader(machine, efsmi).inventory()
-    assert not found.unusable
+    assert not found.failures
     assert addresses(found) == [card.bdf for card in machine.state().cards]
     for card in found.cards:
         truth = machine.card(str(card.address))
@@ -63,7 +63,7 @@ def test_versions_of_the_tool(
 ) -> None:
     machine = three(tmp_path, card, efsmi=efsmi, **keys)
     found = inventory(machine)
-    assert not found.unusable
+    assert not found.failures
     told = [(str(c.address), c.index, c.minor, c.model, c.memory_mib) for c in found.cards]
     assert told == [
         ("0000:0d:00.0", 2, 0, "S60", 42976),
@@ -80,7 +80,7 @@ def test_a_domain_of_five_digits(tmp_path: Path, tool: dict[str, Any]) -> None:
         {"bdf": "0000:01:00.0", "model": "S60"},
     ]
     found = inventory(simulated(tmp_path, {"cards": cards, "efsmi": tool}))
-    assert not found.unusable
+    assert not found.failures
     assert addresses(found) == ["0000:01:00.0", "10000:01:00.0"]
     assert [card.index for card in found.cards] == [1, 0]
 
@@ -91,7 +91,7 @@ def test_domains_of_eight_digits_in_efsmi_are_four_in_sysfs(
 ) -> None:
     cards = [{"bdf": "00000001:0d:00.0", "model": "S60"}, {"bdf": "0000:0d:00.0", "model": "S60"}]
     found = inventory(simulated(tmp_path, {"cards": cards, "efsmi": tool}))
-    assert not found.unusable
+    assert not found.failures
     assert addresses(found) == ["0000:0d:00.0", "0001:0d:00.0"]
     assert [card.index for card in found.cards] == [1, 0]
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.kubelet_api.errors import SocketError
-from dra_driver.kubelet_api.sockets import Sockets, remove_stale
+from dra_driver.kubelet_api.sockets import SocketError, Sockets, remove_stale
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import InvalidValue
 

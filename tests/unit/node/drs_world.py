@@ -10,7 +10,6 @@ from typing import Any
 from dra_driver.agent.slices.device_layout import slice_total
 from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.hardware.drs.drs import Drs
-from dra_driver.hardware.drs.locks import DrsLocks
 from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.model.card import Card, DeviceNode, Ecc, Problem, Virtualization
 from dra_driver.model.claims.claim import ClaimRef
@@ -90,7 +89,7 @@ class DrsWorld(World):
 
     def drs_card(self, journal: Journal, effects: Effects) -> DrsCard:
         self.tool.effects = effects
-        locks = DrsLocks(self.root / "state" / "locks", patience=0)
+        locks = self.root / "state" / "locks"
         self.drs = Drs(self.tool, locks, indexes=self.indexes, breaker=self.breaker)
         self.tables = ProfileTables(self.root / "state", effects=effects)
         return DrsCard(self.drs, self.tables, journal.snapshot)

@@ -14,8 +14,7 @@ from dra_driver.agent.dra import deleted_claims
 from dra_driver.agent.dra.deleted_claims import DeletedClaimDetector
 from dra_driver.kube.errors import NotFound, Unavailable
 from dra_driver.kube.resources import Resource
-from dra_driver.kubelet_api.errors import KubeletError
-from dra_driver.kubelet_api.pod_resources import ContainerResources
+from dra_driver.kubelet_api.pod_resources import ContainerResources, KubeletError
 from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.errors import GcuError
 from dra_driver.node.checkpoint.ledger import Ledger

@@ -16,7 +16,7 @@ from dra_driver.kube.api import Api
 from dra_driver.kube.container_runtime import Cdi, cdi_of
 from dra_driver.kube.errors import Unavailable
 from dra_driver.kube.events import EventType
-from dra_driver.kubelet_api.errors import KubeletError
+from dra_driver.kubelet_api.pod_resources import KubeletError
 from dra_driver.node.cdi.spec import Injection
 from tests.unit.agent.recorder import ListRecorder
 

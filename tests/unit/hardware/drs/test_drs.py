@@ -13,12 +13,11 @@ from msgspec.structs import replace
 from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.hardware.drs.drs import (
     CardGone,
-    CreateMadeNothing,
     CreateMadeOther,
     CreateRefused,
     Drs,
 )
-from dra_driver.hardware.drs.locks import DrsLocks
+from dra_driver.hardware.drs.locks import alone
 from dra_driver.hardware.efsmi.runner import Efsmi, EfsmiFailed, EfsmiHung
 from dra_driver.model.effects import Effects
 from dra_driver.model.errors import HardwareError
@@ -38,8 +37,7 @@ P3 = Profile("3g.20gb", 1, 2, 20580, 12)
 def drs(tool: MemoryEfsmi, root: Path, *, index: int | None = None) -> Drs:
     """What hangs while it changes the card keeps nobody from reading what it did. `index` is the
     one that the card probably has."""
-    locks = DrsLocks(root, patience=0)
-    return Drs(tool, locks, breaker=HungCardBreaker(60), indexes=lambda _: index)
+    return Drs(tool, root, breaker=HungCardBreaker(60), indexes=lambda _: index)
 
 
 def switched_on(tool: MemoryEfsmi, root: Path) -> Drs:
@@ -83,7 +81,7 @@ def test_the_life_of_two_instances(tmp_path: Path, efsmi: dict[str, Any]) -> Non
         ("create-hangs", HardwareError, "did not end", False),
         ("create-hangs-after-making", HardwareError, "did not end", True),
         ("create-reports-failure-but-makes", HardwareError, "is reported as failed", True),
-        ("create-reports-success-but-makes-nothing", CreateMadeNothing, "made no", False),
+        ("create-reports-success-but-makes-nothing", CreateRefused, "made no", False),
     ],
 )
 def test_every_way_in_which_a_create_fails(
@@ -227,10 +225,10 @@ def test_a_hang_that_outlives_its_caller_keeps_the_card(tmp_path: Path) -> None:
         {"cards": [{"bdf": ONE, "model": "S60"}]}, tmp_path / "m", plain_device_files=True
     )
     tool = Efsmi(machine.efsmi_path, timeout=20, effects=Effects())
-    card = Drs(tool, DrsLocks(tmp_path / "locks", patience=20), breaker=HungCardBreaker(0))
+    card = Drs(tool, tmp_path / "locks", breaker=HungCardBreaker(0))
     card.switch_on(CARD)
     machine.set_machine(delaysMs={"create-instance": 300})
-    with DrsLocks(tmp_path / "locks", patience=0).alone(CARD) as lock:
+    with alone(tmp_path / "locks", CARD, patience=0) as lock:
         # As `Efsmi.run` starts it, without waiting for its end.
         left = subprocess.Popen(
             [str(machine.efsmi_path), "-i", "0", "--drs", "--create-instance", "0"],

@@ -16,18 +16,18 @@ from dra_driver.model.effects import Effects
 from dra_driver.model.errors import HardwareError
 from tests.unit.hanging import reads_that_hang, time_is_up_when
 from tests.unit.hardware.doctored import (
-    OLD_TOOL,
     DoctoredEfsmi,
     Edit,
     addresses,
     reader,
     reasons,
+    silent,
     three,
 )
 
 FIRST, SECOND, THIRD = (f"0000:{bus}:00.0" for bus in ("0d", "0e", "0f"))
 _FOR_EVER = 60.0
-OF_ALL = ("-q --json-format", "-q", "-L", "")
+OF_ALL = ("-q --json-format", "-q", "")
 
 
 def hung(_: str) -> str:
@@ -40,7 +40,7 @@ def failed(_: str) -> str:
 
 def of_card(index: int, edit: Edit) -> dict[str, Edit]:
     """What happens to each call that asks that card, alone or with the others."""
-    alone = (f"-i {index} {call}" for call in ("-q --json-format", "-q", "-L"))
+    alone = (f"-i {index} {call}" for call in ("-q --json-format", "-q"))
     return dict.fromkeys((*OF_ALL, *alone), edit)
 
 
@@ -68,27 +68,14 @@ def test_a_card_that_does_not_answer_costs_no_other(
     looked.edits |= of_card(2, edit)
     found = looked.inventory()
     assert (addresses(found), reasons(found)) == ([SECOND, THIRD], {})
-    [(silent, reason)] = found.silent.items()
-    assert str(silent) == FIRST
+    [(address, reason)] = silent(found).items()
+    assert address == FIRST
     assert reason.startswith("`efsmi`")
     # The modes stand in the summary, which is of all cards.
     assert {card.virtualization for card in found.cards} == {None}
     looked.edits.clear()
     looked.inventory()
     assert looked.inventory().cards == before
-
-
-def test_old_tools_that_print_no_address_are_asked_card_by_card(tmp_path: Path) -> None:
-    looked = Looked(tmp_path, efsmi=OLD_TOOL)
-    looked.edits |= of_card(0, hung)
-
-    def without_address(text: str) -> str:
-        return text.replace("PCIe Info", "Something Else")
-
-    looked.edits |= {f"-i {index} -q": without_address for index in (1, 2)}
-    found = looked.inventory()
-    assert addresses(found) == [FIRST, SECOND]
-    assert [str(address) for address in found.silent] == [THIRD]
 
 
 def test_an_index_that_moved_is_found(tmp_path: Path) -> None:
@@ -99,7 +86,7 @@ def test_an_index_that_moved_is_found(tmp_path: Path) -> None:
     looked.edits |= of_card(0, hung)
     found = looked.inventory()
     assert addresses(found) == [FIRST]
-    assert [str(address) for address in found.silent] == [THIRD]
+    assert [*silent(found)] == [THIRD]
 
 
 def test_a_gap_among_the_indexes_is_no_failure(tmp_path: Path) -> None:
@@ -138,8 +125,8 @@ def test_which_cards_took_a_whole_limit(
         looked.inventory()
     looked.edits |= of_card(2, edit)
     found = looked.inventory()
-    assert [str(address) for address in found.silent] == [FIRST]
-    assert sorted(map(str, found.hung)) == hangs
+    assert [*silent(found)] == [FIRST]
+    assert [*silent(found, kind=EfsmiHung)] == hangs
 
 
 def test_each_card_is_asked_while_the_call_of_all_still_hangs(tmp_path: Path) -> None:
@@ -167,7 +154,7 @@ def test_each_card_is_asked_while_the_call_of_all_still_hangs(tmp_path: Path) ->
     }
     looked.view = reader(looked.machine, looked.efsmi)
     found = looked.inventory()
-    assert (addresses(found), sorted(map(str, found.hung))) == ([SECOND, THIRD], [FIRST])
+    assert (addresses(found), [*silent(found, kind=EfsmiHung)]) == ([SECOND, THIRD], [FIRST])
     assert len(looked.efsmi.calls) == 4, "each was asked once"
 
 
@@ -203,7 +190,7 @@ def test_a_card_that_the_kernel_driver_lost_is_not_silent(tmp_path: Path) -> Non
     folder = looked.machine.root / f"sys/bus/pci/devices/{FIRST}/enflame"
     folder.resolve().rename(folder.resolve().with_name("gone"))
     found = looked.inventory()
-    assert not found.silent
+    assert not silent(found)
     assert "is not bound to card" in reasons(found)[FIRST]
 
 
@@ -214,7 +201,7 @@ def test_a_real_process_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     efsmi = Efsmi(machine.efsmi_path, timeout=3, effects=Effects())
     found = reader(machine, efsmi).inventory()
     assert addresses(found) == [FIRST, THIRD]
-    [reason] = found.silent.values()
+    [reason] = silent(found).values()
     assert "`efsmi -i 1 -q --json-format` did not end within 3 s" in reason
 
 

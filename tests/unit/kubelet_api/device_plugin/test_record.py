@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,14 +14,16 @@ from dra_driver.kubelet_api.device_plugin.record import (
     KubeletRecord,
     Recorded,
     known_checkpoint,
-    parse_checkpoint,
+    read_checkpoint,
 )
-from dra_driver.kubelet_api.errors import KubeletError
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
+from dra_driver.kubelet_api.pod_resources import KubeletError
 from dra_driver.kubelet_api.sockets import Folders
 from tests.unit.kubelet_api.device_plugin.device_manager import DeviceManager, Entry
 
 RESOURCE = "enflame.com/gcu"
+
+Read = Callable[[bytes], tuple[Recorded, ...]]
 
 
 def entry(pod: str, container: str, *devices: str, init: bool = False) -> Entry:
@@ -120,12 +123,22 @@ def checkpoint(**changes: Any) -> bytes:
     return json.dumps({"Data": data, "Checksum": 1}).encode()
 
 
-def test_devices_of_several_numa_nodes_are_of_one_container() -> None:
-    assert parse_checkpoint(checkpoint()) == (recorded("uid-pod", "main", "a", "b"),)
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    def read(content: bytes) -> tuple[Recorded, ...]:
+        file = tmp_path / "checkpoint"
+        file.write_bytes(content)
+        return read_checkpoint(file)
+
+    return read
 
 
-def test_a_kubelet_that_gave_nothing_out() -> None:
-    assert parse_checkpoint(b'{"Data":{"PodDeviceEntries":null,"RegisteredDevices":{}}}') == ()
+def test_devices_of_several_numa_nodes_are_of_one_container(read: Read) -> None:
+    assert read(checkpoint()) == (recorded("uid-pod", "main", "a", "b"),)
+
+
+def test_a_kubelet_that_gave_nothing_out(read: Read) -> None:
+    assert read(b'{"Data":{"PodDeviceEntries":null,"RegisteredDevices":{}}}') == ()
 
 
 @pytest.mark.parametrize(
@@ -141,9 +154,9 @@ def test_a_kubelet_that_gave_nothing_out() -> None:
     ],
     ids=["empty", "a list", "no entries", "a bare entry", "before 1.20", "cut", "no text"],
 )
-def test_another_form_is_not_taken_for_an_empty_one(content: bytes) -> None:
+def test_another_form_is_not_taken_for_an_empty_one(read: Read, content: bytes) -> None:
     with pytest.raises(KubeletError, match="unknown format"):
-        parse_checkpoint(content)
+        read(content)
 
 
 def test_a_checkpoint_that_cannot_be_read(reader: Reader) -> None:

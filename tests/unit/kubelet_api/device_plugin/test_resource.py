@@ -58,7 +58,7 @@ class Plugin:
         self.handler = Handler()
         self.effects = Passing()
         self.now = 0.0
-        self.socket = self.kubelet.folders.socket(RESOURCE, "pod-uid")
+        self.socket = self.kubelet.folders.socket(RESOURCE)
         self.server = ResourceServer(
             RESOURCE,
             self.handler,
@@ -255,7 +255,7 @@ def test_what_is_in_the_way_of_its_socket_is_told(plugin: Plugin) -> None:
 
 
 def test_each_pod_of_ours_has_its_own_sockets() -> None:
-    folders = Folders.of(Path("/var/lib/kubelet"))
+    folders = [Folders.of(Path("/var/lib/kubelet"), uid) for uid in ("", "one", "two")]
     names = ("enflame.com/gcu", "enflame.com/shared-gcu", "enflame.com/gcu-count")
-    paths = {folders.socket(name, uid) for name in names for uid in ("", "one", "two")}
+    paths = {each.socket(name) for name in names for each in folders}
     assert len(paths) == 9

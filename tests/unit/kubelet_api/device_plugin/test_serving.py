@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from dra_driver.kubelet_api.device_plugin.serving import ResourceServers
-from dra_driver.kubelet_api.errors import SocketError
+from dra_driver.kubelet_api.sockets import SocketError
 from dra_driver.model.effects import Effects
 from tests.unit.kubelet_api.device_plugin.device_manager import DeviceManager
 from tests.unit.kubelet_api.device_plugin.test_resource import Handler
@@ -28,7 +29,6 @@ class Node:
         made = ResourceServers(
             self.handlers,
             folders=self.kubelet.folders,
-            pod_uid="",
             register_after=patience,
             effects=Effects(),
         )
@@ -79,7 +79,7 @@ def test_nothing_is_registered_before_it_is_announced(node: Node, patience: floa
 
 def test_a_start_that_fails_can_be_tried_again(node: Node) -> None:
     servers = node.servers()
-    in_the_way = node.kubelet.folders.socket(TWO, "")
+    in_the_way = node.kubelet.folders.socket(TWO)
     in_the_way.touch()
     with pytest.raises(SocketError, match="in the way"):
         servers.serve()
@@ -92,7 +92,8 @@ def test_a_start_that_fails_can_be_tried_again(node: Node) -> None:
 def test_the_sockets_of_a_dead_agent_go(node: Node) -> None:
     """Whatever resource it served, and not those of others."""
     folder = node.kubelet.folders.plugins
-    dead = [node.kubelet.folders.socket(name, "dead") for name in (ONE, "enflame.com/gcu-count")]
+    others = replace(node.kubelet.folders, pod_uid="dead")
+    dead = [others.socket(name) for name in (ONE, "enflame.com/gcu-count")]
     other = folder / "gpu.example.com.sock"
     for path in (*dead, other):
         with socket.socket(socket.AF_UNIX) as left:
@@ -104,7 +105,7 @@ def test_the_sockets_of_a_dead_agent_go(node: Node) -> None:
         servers._siblings.run_once()
     assert not any(path.exists() for path in dead)
     assert other.exists()
-    assert all(node.kubelet.folders.socket(name, "").exists() for name in NAMES)
+    assert all(node.kubelet.folders.socket(name).exists() for name in NAMES)
 
 
 def test_after_the_end_no_socket_is_made_anew(node: Node) -> None:
@@ -113,5 +114,5 @@ def test_after_the_end_no_socket_is_made_anew(node: Node) -> None:
     node.wait()
     servers.stop(60)
     servers.run()
-    assert not any(node.kubelet.folders.socket(name, "").exists() for name in NAMES)
+    assert not any(node.kubelet.folders.socket(name).exists() for name in NAMES)
     assert not servers.is_alive()

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from dra_driver.kubelet_api.dra.plugin import KubeletPlugin
-from dra_driver.kubelet_api.errors import SocketError
-from dra_driver.kubelet_api.sockets import Sockets
+from dra_driver.kubelet_api.sockets import SocketError, Sockets
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.claims.claim_device import ClaimDevice, Prepared
 from dra_driver.model.effects import Effects, Point
@@ -73,9 +72,9 @@ def test_the_kubelet_registers_the_plugin(plugin: KubeletPlugin, sockets: Socket
         "v1.DRAResourceHealth",
         "v1alpha1.DRAResourceHealth",
     ]
-    assert plugin.problem() == "waiting for the kubelet to register the driver"
+    assert plugin.registration.problem() == "waiting for the kubelet to register the driver"
     fake_kubelet.notify(sockets.registration, registered=True)
-    assert plugin.problem() is None
+    assert plugin.registration.problem() is None
     assert fake_kubelet.prepare_v1(Path(info.endpoint)).claims == {}
 
 
@@ -201,8 +200,8 @@ def test_a_start_after_a_kill_takes_over_the_sockets(
     second = KubeletPlugin(handler, list, sockets, Observer())
     second.start()
     fake_kubelet.notify(sockets.registration, registered=True)
-    assert second.problem() is None
-    assert plugin.problem() is not None
+    assert second.registration.problem() is None
+    assert plugin.registration.problem() is not None
     second.stop(grace=1)
 
 
@@ -217,8 +216,8 @@ def test_a_wrong_root_directory_is_told(root: Path, handler: Handler, missing: s
 
 def test_its_threads_live_until_it_is_stopped(plugin: KubeletPlugin) -> None:
     assert plugin.ended() is None
-    assert plugin.fault() is None
-    plugin._self_check.stop(fake_kubelet.PATIENCE)
+    assert plugin.self_check.problem is None
+    plugin.self_check.stop(fake_kubelet.PATIENCE)
     assert plugin.ended() == "self-check"
     plugin.stop(grace=1)
     plugin._thread.join(fake_kubelet.PATIENCE)
@@ -243,14 +242,14 @@ def test_the_health_is_sent_again_when_another_agent_leaves(
     one, other = (Sockets.of(root, uid) for uid in ("pod-one", "pod-two"))
     plugin = KubeletPlugin(handler, list, one, Observer(), check_every=0.01)
     leaver = KubeletPlugin(handler, list, other, Observer())
-    plugin._broadcaster._resend = LONG  # it does not come by itself
-    changes, wake = threading.Semaphore(0), plugin._broadcaster.wake
+    plugin.broadcaster._resend = LONG  # it does not come by itself
+    changes, wake = threading.Semaphore(0), plugin.broadcaster.wake
 
     def counted() -> None:
         wake()
         changes.release()
 
-    monkeypatch.setattr(plugin._broadcaster, "wake", counted)
+    monkeypatch.setattr(plugin.broadcaster, "wake", counted)
     leaver.start()
     plugin.start()
     with fake_kubelet.watch_v1alpha1(one.service) as lists:

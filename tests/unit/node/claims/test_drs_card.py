@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.hardware.drs.drs import Drs
-from dra_driver.hardware.drs.locks import DrsLocks
 from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.instance import Instance
@@ -57,7 +56,7 @@ def test_only_what_is_proved_to_be_ours_is_destroyed(
     ledger = Ledger().apply(
         record(ClaimStep.PREPARE_COMPLETED, HOLDER, (replace(share, instance=HELD),))
     )
-    drs = Drs(efsmi, DrsLocks(tmp_path, patience=0), breaker=HungCardBreaker(0))
+    drs = Drs(efsmi, tmp_path, breaker=HungCardBreaker(0))
     steps = DrsCard(drs, ProfileTables(tmp_path), lambda: ledger)
     steps.destroy(replace(share, instances_before=before))
     left = {one.id for one in efsmi.instances(str(CARDS[0]))}
