@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final
 
 from dra_driver.hardware.drs.rows import (
-    parse_index,
     parse_instances,
     parse_older_instances,
     parse_profiles,
@@ -17,6 +16,7 @@ from dra_driver.hardware.drs.rows import (
 )
 from dra_driver.hardware.efsmi.field_reader import last_line
 from dra_driver.hardware.efsmi.join import by_address, mode_of
+from dra_driver.hardware.efsmi.listing import parse_index
 from dra_driver.hardware.efsmi.query import parse_query, parse_query_json
 from dra_driver.hardware.efsmi.summary import parse_summary
 from dra_driver.model.errors import HardwareError

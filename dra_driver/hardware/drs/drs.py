@@ -18,7 +18,6 @@ from typing import Final
 from dra_driver.hardware.breaker import CardSilent, HungCardBreaker
 from dra_driver.hardware.drs.locks import alone
 from dra_driver.hardware.drs.rows import (
-    parse_index,
     parse_instances,
     parse_older_instances,
     parse_profiles,
@@ -26,6 +25,7 @@ from dra_driver.hardware.drs.rows import (
 )
 from dra_driver.hardware.efsmi.field_reader import last_line
 from dra_driver.hardware.efsmi.join import mode_of
+from dra_driver.hardware.efsmi.listing import parse_index
 from dra_driver.hardware.efsmi.runner import Efsmi, EfsmiFailed, EfsmiHung
 from dra_driver.hardware.efsmi.summary import parse_summary
 from dra_driver.model.card import Virtualization

@@ -1,6 +1,6 @@
-"""Reading what ``efsmi`` prints for DRS: a card's index, and rows with a field ``<n>g.<m>gb``.
+"""Reading what ``efsmi`` prints about DRS: rows known by a field ``<n>g.<m>gb``.
 
-Of these rows only the fields and their order are public (vendor code that reads them), so
+Of these outputs only the fields and their order are public (vendor code that reads them), so
 borders, headers and anything else without such a field are passed over.
 """
 
@@ -11,34 +11,11 @@ import re
 from dra_driver.hardware.efsmi.field_reader import at_most, shown
 from dra_driver.model.errors import HardwareError, InvalidValue
 from dra_driver.model.instance import Instance
-from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import Profile, ProfileTable
 
 _PROFILE = re.compile(r"[0-9]{1,3}g\.[0-9]{1,6}gb")
 _INDEX = re.compile(r"[0-9]{1,4}")
 _MEMORY = re.compile(r"([0-9]{1,9})(?:MiB)?")
-
-
-def parse_index(text: str, address: PciAddress) -> int | None:
-    """The index of the card in ``efsmi -L``; None if it is not there. Headers, rules, DRS instance
-    rows and anything else that is no card's row are passed over. Raises HardwareError where there
-    are too many rows of cards."""
-    rows = (_listed(line.split()) for line in text.splitlines())
-    listed = at_most((row for row in rows if row is not None), "efsmi -L")
-    return next((index for index, of_card in listed if of_card == address), None)
-
-
-def _listed(fields: list[str]) -> tuple[int, PciAddress] | None:
-    # Slot may hold a blank (``PCIE5 (X16)``), so fields are not counted: the address is known by
-    # its form; index and serial stand first, the uuid last.
-    if len(fields) < 4 or _INDEX.fullmatch(fields[0]) is None:
-        return None
-    for field in fields[2:-1]:
-        try:
-            return int(fields[0]), PciAddress.parse(field)
-        except InvalidValue:
-            continue
-    return None
 
 
 def parse_instances(text: str, index: int) -> tuple[Instance, ...]:

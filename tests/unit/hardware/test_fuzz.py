@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dra_driver.hardware.drs.rows import (
-    parse_index,
     parse_instances,
     parse_older_instances,
     parse_summary_instances,
 )
 from dra_driver.hardware.efsmi.field_reader import last_line, shown
 from dra_driver.hardware.efsmi.join import by_address, mode_of
+from dra_driver.hardware.efsmi.listing import parse_index
 from dra_driver.hardware.efsmi.query import parse_query, parse_query_json
 from dra_driver.hardware.efsmi.summary import parse_summary
 from dra_driver.model.errors import HardwareError

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dra_driver.hardware.drs.rows import (
-    parse_index,
     parse_instances,
     parse_older_instances,
     parse_profiles,
@@ -17,9 +16,7 @@ from dra_driver.hardware.drs.rows import (
 )
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.instance import Instance
-from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import Profile
-from tests.unit.efsmi_outputs import BANNER, INSTANCE_ROW, LIST
 
 UUID = "5b0c4c7e-6a0e-4a54-9d0b-0f3a3f2f6a11"
 LISTING = f"""\
@@ -119,32 +116,3 @@ def test_nothing_but_hardware_errors_come_out(text: str) -> None:
     for parse in (parse_instances, parse_older_instances, parse_summary_instances, parse_profiles):
         with contextlib.suppress(HardwareError):
             parse(text, 0)
-
-
-CARDS = {0: PciAddress(0, 0x0D, 0, 0), 1: PciAddress(0, 0x0F, 0, 0)}
-CARD_ROW = LIST.splitlines()[2]
-
-
-@pytest.mark.parametrize(
-    ("text", "listed"),
-    [
-        pytest.param(LIST, [0, 1], id="slot with a blank, and no slot"),
-        pytest.param(BANNER + LIST, [0, 1], id="banner"),
-        pytest.param(LIST.replace("GCU ", "DEV ", 1), [0, 1], id="older header"),
-        pytest.param(LIST.replace("0000:0d", "00000000:0d"), [0, 1], id="domain of eight digits"),
-        pytest.param(LIST + INSTANCE_ROW, [0, 1], id="row of an instance"),
-        pytest.param(LIST.replace("0000:0d", "0000:0D"), [0, 1], id="upper case"),
-        pytest.param(LIST.replace("0001\n", "0001   \n\n"), [0, 1], id="blanks"),
-        pytest.param(LIST.replace("\n", "\r\n"), [0, 1], id="carriage returns"),
-        pytest.param(f"{CARD_ROW}\n{CARD_ROW}", [0], id="one card twice"),
-        pytest.param(CARD_ROW.replace("0000:0d", "00:0d"), [], id="a shortened domain"),
-        pytest.param(CARD_ROW.rpartition("0-7,")[0], [], id="cut off after the address"),
-        pytest.param(CARD_ROW.replace(" 0 ", " 99999 ", 1), [], id="not an index"),
-        pytest.param("No devices were found\n", [], id="words"),
-        pytest.param("", [], id="nothing"),
-    ],
-)
-def test_the_index_of_a_card(text: str, listed: list[int]) -> None:
-    assert {at: parse_index(text, card) for at, card in CARDS.items()} == {
-        at: at if at in listed else None for at in CARDS
-    }
