@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -15,12 +14,11 @@ from dra_driver.hardware.drs.rows import (
     parse_summary_instances,
 )
 from dra_driver.hardware.efsmi.field_reader import last_line
-from dra_driver.hardware.efsmi.join import by_address, mode_of
-from dra_driver.hardware.efsmi.listing import parse_index
+from dra_driver.hardware.efsmi.join import by_address, located, mode_of
+from dra_driver.hardware.efsmi.listing import parse_list
 from dra_driver.hardware.efsmi.query import parse_query, parse_query_json
 from dra_driver.hardware.efsmi.summary import parse_summary
 from dra_driver.model.errors import HardwareError
-from dra_driver.model.pci import PciAddress
 from tests.fuzz.engine import Subject
 from tests.fuzz.hostile import Damaged
 from tests.unit import efsmi_outputs as outputs
@@ -66,8 +64,9 @@ def _shown(text: str) -> object:
 
 def _joined(text: str) -> object:
     """An inventory's worth of outputs."""
-    query, summary = [*text.split(_SPLIT), ""][:2]
-    joined = by_address(parse_query(query))
+    query, listing, summary = [*text.split(_SPLIT), "", ""][:3]
+    found = parse_list(listing)
+    joined = by_address([located(card, found) for card in parse_query(query)])
     rows = parse_summary(summary)
     for address, card in joined.cards.items():
         assert card.address == address, card
@@ -82,7 +81,7 @@ def _subject(name: str, parse: Callable[[str], object], recorded: Iterable[str])
 
 
 SUBJECTS: Final = (
-    _subject("list", partial(parse_index, address=PciAddress(0, 0x0D, 0, 0)), _LIST),
+    _subject("list", parse_list, _LIST),
     _subject("query", parse_query, _QUERY),
     _subject("query-json", parse_query_json, _QUERY_JSON),
     _subject("summary", parse_summary, _SUMMARY),
@@ -90,6 +89,6 @@ SUBJECTS: Final = (
     _subject("older-instances", lambda text: parse_older_instances(text, 1), _OLDER),
     _subject("summary-instances", lambda text: parse_summary_instances(text, 1), _SUMMARY),
     _subject("profiles", lambda text: parse_profiles(text, 1), _PROFILES),
-    _subject("inventory", _joined, [_SPLIT.join((_QUERY[0], _SUMMARY[0]))]),
+    _subject("inventory", _joined, [_SPLIT.join((_QUERY[0], _LIST[0], _SUMMARY[0]))]),
     _subject("message", _shown, [*_LIST, *_SUMMARY]),
 )

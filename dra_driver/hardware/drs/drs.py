@@ -25,7 +25,7 @@ from dra_driver.hardware.drs.rows import (
 )
 from dra_driver.hardware.efsmi.field_reader import last_line
 from dra_driver.hardware.efsmi.join import mode_of
-from dra_driver.hardware.efsmi.listing import parse_index
+from dra_driver.hardware.efsmi.listing import parse_list
 from dra_driver.hardware.efsmi.runner import Efsmi, EfsmiFailed, EfsmiHung
 from dra_driver.hardware.efsmi.summary import parse_summary
 from dra_driver.model.card import Virtualization
@@ -191,12 +191,12 @@ class Drs:
             # The index may be nobody's by now.
             with suppress(EfsmiFailed):
                 text = self._read(address, "-L")
-                if parse_index(text, address) is not None:
+                if _index_in(text, address) is not None:
                     return text
         self._known[address] = self._find(address)
         text = self._read(address, "-L")
         # What does not show the card says nothing about its instances either.
-        if parse_index(text, address) is None:
+        if _index_in(text, address) is None:
             raise HardwareError(
                 f"`efsmi -i {self._known[address]} -L` does not show card {address} "
                 f"(it printed: {last_line(text)})"
@@ -228,7 +228,7 @@ class Drs:
 
     def _find(self, address: PciAddress) -> int:
         text = self._read_all("-L")
-        index = parse_index(text, address)
+        index = _index_in(text, address)
         if index is not None:
             return index
         self._known.pop(address, None)
@@ -261,3 +261,8 @@ class Drs:
         if address not in self._known:
             self._known[address] = self._find(address)
         return self._known[address]
+
+
+def _index_in(listing: str, address: PciAddress) -> int | None:
+    """The card's index in an output of ``-L``; None if it is not there."""
+    return next((card.index for card in parse_list(listing) if card.address == address), None)

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 
 import msgspec
 
+from dra_driver.hardware.efsmi.listing import ListedCard
 from dra_driver.hardware.efsmi.query import QueriedCard
 from dra_driver.hardware.efsmi.summary import SummaryRow
 from dra_driver.model.card import Virtualization
@@ -53,7 +55,7 @@ def by_address(queried: Sequence[QueriedCard]) -> Survey:
         if card.address is not None:
             claims[card.address].append(card)
         else:
-            doubt = "; ".join(card.unclear) or "`efsmi -q` does not tell its address"
+            doubt = "; ".join(card.unclear) or "neither `efsmi -q` nor `-L` tells its address"
             found.stray.append(f"of DEV ID {card.index} {doubt}")
     for address, cards in claims.items():
         first = cards[0]
@@ -97,3 +99,14 @@ def mode_of(address: PciAddress, index: int, rows: Sequence[SummaryRow]) -> Virt
 def _slot(address: PciAddress) -> str:
     """As the summary shows the address, without the domain that it shortens."""
     return str(address).partition(":")[2]
+
+
+def located(card: QueriedCard, listed: Sequence[ListedCard]) -> QueriedCard:
+    """The block of ``-q`` with the address that ``-L`` has for its index, where it has none. What
+    was printed and not understood is not replaced by what another table says."""
+    if card.address is not None or any(doubt.startswith("PCIe Info") for doubt in card.unclear):
+        return card
+    found = [row for row in listed if row.index == card.index]
+    if len(found) != 1:
+        return card
+    return replace(card, address=found[0].address, uuid=card.uuid or found[0].uuid)

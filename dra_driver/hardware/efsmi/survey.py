@@ -15,7 +15,8 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from dra_driver.hardware.efsmi.join import EfsmiUnclear, Survey, by_address
+from dra_driver.hardware.efsmi.join import EfsmiUnclear, Survey, by_address, located
+from dra_driver.hardware.efsmi.listing import parse_list
 from dra_driver.hardware.efsmi.query import QueriedCard, parse_query, parse_query_json
 from dra_driver.hardware.efsmi.runner import Efsmi, EfsmiFailed, EfsmiHung
 from dra_driver.hardware.efsmi.summary import parse_summary
@@ -92,7 +93,7 @@ class Surveyor:
     def _ask_each(self, indexes: Iterable[int], answers: Answers) -> None:
         def ask(index: int) -> None:
             try:
-                answers[index] = self._query("-i", str(index))
+                answers[index] = self._query(index)
             except HardwareError as error:
                 answers[index] = error
 
@@ -106,19 +107,36 @@ class Surveyor:
         for thread in threads:
             thread.join()
 
-    def _query(self, *of_card: str) -> Queried:
+    def _query(self, index: int | None = None) -> Queried:
+        """Where ``-q`` leaves an address open, that of ``-L`` is taken."""
+        queried = self._queried(index)
+        if all(card.address is not None for card in queried):
+            return queried
+        try:
+            listed = parse_list(self._efsmi.run(*_of(index), "-L"))
+        except HardwareError as error:
+            # It only adds addresses that are missing: all other cards are known already.
+            logger.warning("cards without an address in `efsmi -q` stay unknown: %s", error)
+            return queried
+        return [located(card, listed) for card in queried]
+
+    def _queried(self, index: int | None) -> Queried:
         """From JSON where the tool knows it and it tells all that is needed, else from text."""
         try:
-            text = self._efsmi.run(*of_card, "-q", "--json-format")
+            text = self._efsmi.run(*_of(index), "-q", "--json-format")
             with self._parsing:
                 cards = parse_query_json(text)
             if cards is not None and all(card.complete for card in cards):
                 return cards
         except EfsmiFailed as error:
             logger.debug("reading text instead of JSON: %s", error)
-        text = self._efsmi.run(*of_card, "-q")
+        text = self._efsmi.run(*_of(index), "-q")
         with self._parsing:
             return parse_query(text)
+
+
+def _of(index: int | None) -> tuple[str, ...]:
+    return () if index is None else ("-i", str(index))
 
 
 def _silence(answers: Answers, index: int | None) -> EfsmiHung | EfsmiFailed:

@@ -17,22 +17,16 @@ from dra_driver.hardware.drs.rows import (
     parse_summary_instances,
 )
 from dra_driver.hardware.efsmi.field_reader import last_line, shown
-from dra_driver.hardware.efsmi.join import by_address, mode_of
-from dra_driver.hardware.efsmi.listing import parse_index
+from dra_driver.hardware.efsmi.join import by_address, located, mode_of
+from dra_driver.hardware.efsmi.listing import parse_list
 from dra_driver.hardware.efsmi.query import parse_query, parse_query_json
 from dra_driver.hardware.efsmi.summary import parse_summary
 from dra_driver.model.errors import HardwareError
-from dra_driver.model.pci import PciAddress
 from tests.unit.efsmi_outputs import BANNER, INSTANCES, LIST, OLD_QUERY, QUERY, SUMMARY
 
 Parse = Callable[[str], object]
 
-
-def index_of_one(text: str) -> int | None:
-    return parse_index(text, PciAddress(0, 0x0D, 0, 0))
-
-
-PARSERS: list[Parse] = [index_of_one, parse_query, parse_query_json, parse_summary, last_line]
+PARSERS: list[Parse] = [parse_list, parse_query, parse_query_json, parse_summary, last_line]
 REAL = [BANNER + LIST, QUERY, OLD_QUERY, SUMMARY + INSTANCES, '{"devices": [{"id": 0}]}']
 
 # Pieces of real outputs in any order, with noise between: near misses, which noise alone is not.
@@ -57,10 +51,11 @@ def test_any_text_has_an_answer_or_a_hardware_error(parse: Parse, text: str) -> 
         parse(text)
 
 
-@given(queries=jumbled | damaged(), summary=jumbled | damaged())
-def test_any_outputs_can_be_joined(queries: str, summary: str) -> None:
+@given(queries=jumbled | damaged(), listed=jumbled | damaged(), summary=jumbled | damaged())
+def test_any_outputs_can_be_joined(queries: str, listed: str, summary: str) -> None:
     with suppress(HardwareError):
-        joined = by_address(parse_query(queries))
+        found = parse_list(listed)
+        joined = by_address([located(card, found) for card in parse_query(queries)])
         rows = parse_summary(summary)
         for address, card in joined.cards.items():
             assert card.address == address
@@ -107,7 +102,7 @@ def test_no_text_takes_long(parse: Parse, text: str) -> None:
     [
         (parse_query, "DEV ID 0\n" * 513),
         (parse_query_json, f'{{"devices": [{", ".join(["""{"id": 0}"""] * 513)}]}}'),
-        (index_of_one, "0 a 0000:0d:00.0 b\n" * 513),
+        (parse_list, "0 a 0000:0d:00.0 b\n" * 513),
         (partial(parse_instances, index=0), "0 1g.6gb 1 u\n" * 513),
         (partial(parse_older_instances, index=0), "0 1g.6gb 0 1 0:1\n" * 513),
         (partial(parse_summary_instances, index=0), "0 1g.6gb 1\n" * 513),

@@ -11,6 +11,7 @@ from dra_driver.hardware.efsmi.runner import EfsmiFailed
 from dra_driver.model.errors import HardwareError
 from dra_driver.simulator.machine import SimulatedMachine
 from tests.unit.hardware.doctored import (
+    OLD_TOOL,
     DoctoredEfsmi,
     Edit,
     addresses,
@@ -90,7 +91,7 @@ ODDITIES = [
     ),
     pytest.param(
         {"-q": lambda text: text[: text.index("DEV ID 2") + 40]},
-        {"0000:0d:00.0": "of DEV ID 2 `efsmi -q` does not tell its address"},
+        {"0000:0d:00.0": "not tell name, uuid and memory of card 0000:0d:00.0 (index 2)"},
         id="output cut off in the last card",
     ),
     pytest.param(
@@ -115,11 +116,6 @@ ODDITIES = [
             "0000:0e:00.0": "shows card 0000:0e:00.0 (index 1) several times",
         },
         id="an index twice in the summary",
-    ),
-    pytest.param(
-        {"-q": in_block(2, "PCIe Info", "Something Else")},
-        {"0000:0d:00.0": "of DEV ID 2 `efsmi -q` does not tell its address"},
-        id="no address",
     ),
     pytest.param(
         {"": replaced("42976MiB Disable | 0%          SN", "42976MiB SRIOV   | 0%          SN")},
@@ -149,6 +145,36 @@ def test_what_is_wrong_with_one_card_costs_no_other(
 
 def serial(machine: SimulatedMachine, at: int) -> str:
     return machine.state().cards[at].serial
+
+
+def test_addresses_that_q_does_not_print_come_from_the_list(tmp_path: Path) -> None:
+    machine = three(tmp_path, efsmi=OLD_TOOL)
+    found = inventory(machine, {"-q": lambda text: text.replace("PCIe Info", "Something Else")})
+    assert not found.failures
+    assert [(str(card.address), card.index) for card in found.cards] == [
+        ("0000:0d:00.0", 2),
+        ("0000:0e:00.0", 1),
+        ("0000:0f:00.0", 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        pytest.param(lambda _: "", id="not listed"),
+        pytest.param(lambda text: text.replace(" 1  ", " 2  "), id="listed twice"),
+        pytest.param(without_json, id="list refused"),
+    ],
+)
+def test_without_a_usable_list_only_cards_without_address_are_lost(
+    tmp_path: Path, listed: Edit
+) -> None:
+    edits = {"-q": in_block(2, "PCIe Info", "Something Else"), "-L": listed}
+    found = inventory(three(tmp_path, efsmi={"json": False}), edits)
+    assert addresses(found) == ["0000:0e:00.0", "0000:0f:00.0"]
+    assert reasons(found)["0000:0d:00.0"].endswith(
+        "of DEV ID 2 neither `efsmi -q` nor `-L` tells its address"
+    )
 
 
 def without_memory(text: str) -> str:

@@ -16,6 +16,7 @@ from dra_driver.model.effects import Effects
 from dra_driver.model.errors import HardwareError
 from tests.unit.hanging import reads_that_hang, time_is_up_when
 from tests.unit.hardware.doctored import (
+    OLD_TOOL,
     DoctoredEfsmi,
     Edit,
     addresses,
@@ -27,7 +28,7 @@ from tests.unit.hardware.doctored import (
 
 FIRST, SECOND, THIRD = (f"0000:{bus}:00.0" for bus in ("0d", "0e", "0f"))
 _FOR_EVER = 60.0
-OF_ALL = ("-q --json-format", "-q", "")
+OF_ALL = ("-q --json-format", "-q", "-L", "")
 
 
 def hung(_: str) -> str:
@@ -40,7 +41,7 @@ def failed(_: str) -> str:
 
 def of_card(index: int, edit: Edit) -> dict[str, Edit]:
     """What happens to each call that asks that card, alone or with the others."""
-    alone = (f"-i {index} {call}" for call in ("-q --json-format", "-q"))
+    alone = (f"-i {index} {call}" for call in ("-q --json-format", "-q", "-L"))
     return dict.fromkeys((*OF_ALL, *alone), edit)
 
 
@@ -76,6 +77,19 @@ def test_a_card_that_does_not_answer_costs_no_other(
     looked.edits.clear()
     looked.inventory()
     assert looked.inventory().cards == before
+
+
+def test_old_tools_that_print_no_address_are_asked_card_by_card(tmp_path: Path) -> None:
+    looked = Looked(tmp_path, efsmi=OLD_TOOL)
+    looked.edits |= of_card(0, hung)
+
+    def without_address(text: str) -> str:
+        return text.replace("PCIe Info", "Something Else")
+
+    looked.edits |= {f"-i {index} -q": without_address for index in (1, 2)}
+    found = looked.inventory()
+    assert addresses(found) == [FIRST, SECOND]
+    assert [*silent(found)] == [THIRD]
 
 
 def test_an_index_that_moved_is_found(tmp_path: Path) -> None:
