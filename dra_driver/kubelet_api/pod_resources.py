@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+import threading
+import time
 from collections.abc import Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +18,7 @@ from dra_driver.kubelet_api.generated import podresources_v1_pb2 as api
 from dra_driver.kubelet_api.rpc import RpcService, connected, reason
 from dra_driver.model.errors import GcuError
 from dra_driver.model.names import DRIVER
+from dra_driver.util.hooks import Clock
 
 logger = logging.getLogger(__name__)
 
@@ -104,17 +108,35 @@ def _by_resource(listed: Iterable[api.ContainerDevices]) -> dict[str, frozenset[
     return {resource: frozenset(devices) for resource, devices in found.items()}
 
 
+@dataclass(eq=False)
 class ContainerList:
-    """The list of containers that metrics show; nothing else uses it."""
+    """The list of containers that metrics show; nothing else uses it. Thread-safe.
 
-    def __init__(self, kubelet: PodResources) -> None:
-        self._kubelet = kubelet
+    The kubelet is asked once in `max_age` seconds at most, however often metrics are scraped.
+    """
+
+    kubelet: PodResources
+    _: KW_ONLY
+    max_age: float = 5.0
+    clock: Clock = time.monotonic
+
+    def __post_init__(self) -> None:
+        self._lock = threading.Lock()
+        self._latest: tuple[ContainerResources, ...] = ()
+        self._expires: float | None = None
         self._problem = ""
 
     def read(self) -> tuple[ContainerResources, ...]:
         """Empty if the kubelet does not answer, which is logged once."""
+        with self._lock:
+            if self._expires is None or self.clock() >= self._expires:
+                self._latest = self._list()
+                self._expires = self.clock() + self.max_age
+            return self._latest
+
+    def _list(self) -> tuple[ContainerResources, ...]:
         try:
-            found = self._kubelet.containers()
+            found = self.kubelet.containers()
         except KubeletError as error:
             if str(error) != self._problem:
                 logger.warning("metrics name no pods and containers: %s", error)

@@ -28,6 +28,7 @@ FOUND = (
 class Kubelet:
     def __init__(self, socket: Path) -> None:
         self.socket = socket
+        self.calls = 0
         self.cpus: list[int] = []
         self.server: grpc.Server | None = None
 
@@ -45,6 +46,7 @@ class Kubelet:
     def List(  # noqa: N802 (the API's name)
         self, request: api.ListPodResourcesRequest, context: grpc.ServicerContext
     ) -> api.ListPodResourcesResponse:
+        self.calls += 1
         drivers = {"a": ["gcu.enflame.com", "x.io"], "b": ["gcu.enflame.com"], "c": ["x.io"]}
         claims = [
             api.DynamicResource(
@@ -84,11 +86,26 @@ def kubelet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubelet]:
     made.stop()
 
 
+def test_the_kubelet_is_asked_once_in_a_while(kubelet: Kubelet) -> None:
+    now = [100.0]
+    containers = ContainerList(PodResources(kubelet.socket, 60), max_age=5, clock=lambda: now[0])
+    kubelet.start()
+    assert containers.read() == FOUND
+    now[0] += 4.9
+    assert containers.read() == FOUND
+    assert kubelet.calls == 1
+    now[0] += 0.1
+    assert containers.read() == FOUND
+    assert kubelet.calls == 2
+
+
 def test_a_kubelet_that_does_not_answer(kubelet: Kubelet, caplog: pytest.LogCaptureFixture) -> None:
-    containers = ContainerList(PodResources(kubelet.socket, 60))
+    now = [100.0]
+    containers = ContainerList(PodResources(kubelet.socket, 60), max_age=5, clock=lambda: now[0])
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
             assert containers.read() == ()
+            now[0] += 5
     assert [str(kubelet.socket) in each.message for each in caplog.records] == [True]
     kubelet.start()
     assert containers.read() == FOUND
