@@ -42,7 +42,9 @@ class HungCardBreaker:
         """Raises CardSilent while calls for the card fail at once. Asked also before a call that
         changes the card: if that hangs, it must be possible to read what it did."""
         until, error = self._hung.get(card, (self._clock(), None))
-        if error is not None and self._clock() < until:
+        if error is None or self._clock() >= until:
+            self._hung.pop(card, None)
+        else:
             name = "all cards" if card is None else f"card {card}"
             raise CardSilent(
                 f"efsmi is not called for {name} again yet: {error.what}", remedy=error.remedy

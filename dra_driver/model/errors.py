@@ -17,6 +17,9 @@
     │   ├── CardBusy          an earlier call on the card, which was given up, still runs
     │   ├── CardSilent        a read for the card hung a moment ago; calls fail at once for now
     │   ├── CreateRefused     efsmi made no DRS instance, whatever it said
+    │   ├── CreateUnclear     efsmi may have made a DRS instance
+    │   ├── DestroyFailed     a DRS instance is there still, or may be
+    │   ├── SwitchRefused     DRS mode could not be switched
     │   └── CreateMadeOther   efsmi said yes, and made what was not asked for
     ├── JournalError          the record of what was prepared cannot be read or written
     ├── CdiError              the folder of CDI files cannot be read or written

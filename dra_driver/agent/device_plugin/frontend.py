@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from dra_driver.agent.context import AgentContext
@@ -11,6 +12,7 @@ from dra_driver.agent.lifecycle.serving_mode import ServingMode, kubelet_version
 from dra_driver.agent.settings import AgentSettings
 from dra_driver.agent.slices.desired_devices import DesiredDevices
 from dra_driver.agent.slices.device_layout import Devices
+from dra_driver.config.card_rules import CardConfig
 from dra_driver.device_plugin.inventory import NodeDevices
 from dra_driver.device_plugin.node_annotations import node_metadata
 from dra_driver.device_plugin.node_pods import NodePods
@@ -23,6 +25,7 @@ from dra_driver.kubelet_api.device_plugin.record import known_checkpoint
 from dra_driver.kubelet_api.sockets import SocketError, file_identity
 from dra_driver.model.card import Cards, Problem
 from dra_driver.model.names import FIELD_MANAGER, TAINT_CHANGING
+from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.spec import Injection
 from dra_driver.util.background import Background
 
@@ -66,7 +69,9 @@ class DevicePluginFrontend:
             "node-annotator",
             context.api,
             settings.node_name,
-            wanted=lambda: node_metadata(self._view(), known_checkpoint(folders.checkpoint)),
+            wanted=lambda: node_metadata(
+                self._annotated_view(), known_checkpoint(folders.checkpoint)
+            ),
             field_manager=FIELD_MANAGER,
             kubelet=lambda: file_identity(folders.kubelet),
         )
@@ -93,8 +98,13 @@ class DevicePluginFrontend:
     def wake(self) -> None:
         """A card or its use has changed."""
         self._plugin.notify()
-        is_known = self._context.serving.decision is not None and self._cards() is not None
-        if self._plugin.is_started and is_known:
+        context = self._context
+        knows_all = (
+            context.serving.decision is not None
+            and context.card_configs.known
+            and context.cards.latest is not None
+        )
+        if self._plugin.is_started and knows_all:
             self._plugin.announce()
         self._annotator.wake()
 
@@ -111,18 +121,26 @@ class DevicePluginFrontend:
         return NodeDevices(
             cards=self._cards(),
             ledger=self._context.journal.snapshot(),
-            offer=self._context.card_configs.of,
+            offer=self._offer,
             table=self._context.tables.table,
             active=self._context.serving.is_mode(ServingMode.DEVICE_PLUGIN),
             failing=self._context.failures.tripped(),
         )
 
+    def _annotated_view(self) -> NodeDevices:
+        """Without cards while their configuration is unknown: pods are placed by it."""
+        view = self._view()
+        return view if self._context.card_configs.known else replace(view, cards=None)
+
+    def _offer(self, card: PciAddress) -> CardConfig:
+        """No mode while the configuration is unknown. Devices in use are listed all the same."""
+        configs = self._context.card_configs
+        return configs.of(card) if configs.known else CardConfig(modes=frozenset())
+
     def _cards(self) -> Cards | None:
-        """None while they have not been read, or it is unknown what they are to offer."""
+        """None while they have not been read."""
         cards, failing = self._context.cards.latest, self._context.cards.failing
-        if cards is None or not self._context.card_configs.known:
-            return None
-        if failing is None:
+        if cards is None or failing is None:
             return cards
         # None is given to a container, but those in use stay healthy.
         problem = Problem(TAINT_CHANGING, "", failing.text)

@@ -24,7 +24,7 @@ from dra_driver.hardware.drs.rows import (
     parse_summary_instances,
 )
 from dra_driver.hardware.efsmi.field_reader import last_line
-from dra_driver.hardware.efsmi.join import mode_of
+from dra_driver.hardware.efsmi.join import row_of
 from dra_driver.hardware.efsmi.listing import parse_list
 from dra_driver.hardware.efsmi.runner import Efsmi, EfsmiFailed, EfsmiHung
 from dra_driver.hardware.efsmi.summary import parse_summary
@@ -43,6 +43,18 @@ _HEADER: Final = re.compile(r"^(?:GCU|DEV)\s.*\bUUID\s*$", re.MULTILINE)
 
 class CardGone(HardwareError):
     """efsmi answers and does not list the card."""
+
+
+class SwitchRefused(HardwareError):
+    """DRS mode could not be switched."""
+
+
+class DestroyFailed(HardwareError):
+    """The instance is there still, or may be."""
+
+
+class CreateUnclear(HardwareError):
+    """Something may have been made."""
 
 
 class CreateRefused(HardwareError):
@@ -87,7 +99,7 @@ class Drs:
         try:
             self._change(address, "on")
         except EfsmiFailed as error:
-            raise HardwareError(
+            raise SwitchRefused(
                 f"card {address} cannot be switched to DRS mode: {error}",
                 remedy="a card that does not support DRS is used whole or shared only",
             ) from error
@@ -100,7 +112,7 @@ class Drs:
         except EfsmiFailed as error:
             if not self.is_on(address):
                 return
-            raise HardwareError(
+            raise SwitchRefused(
                 f"card {address} cannot be switched out of DRS mode: {error}",
                 remedy="the agent retries by itself; check which program holds the card",
             ) from error
@@ -108,7 +120,7 @@ class Drs:
     def is_on(self, address: PciAddress) -> bool:
         """Whether the card is in DRS mode, as the summary tells."""
         rows = parse_summary(self._read_all())
-        return mode_of(address, self._index(address), rows) is Virtualization.DRS
+        return row_of(address, self._index(address), rows).mode is Virtualization.DRS
 
     def profiles(self, address: PciAddress) -> ProfileTable:
         """The card's profile table; it must be in DRS mode."""
@@ -121,10 +133,10 @@ class Drs:
     def create(self, address: PciAddress, profile: Profile, before: Instances) -> Instance:
         """Make an instance on a card in DRS mode, on which `before` are listed.
 
-        Raises CreateRefused when nothing was made, CreateMadeOther when what
-        was made had another profile and has been destroyed; another HardwareError when something
-        may have been, which is then the caller's to undo. Where another card gets the index
-        meanwhile, what is made there is foreign to the caller.
+        Raises CreateRefused when nothing was made, CreateMadeOther when what was made had another
+        profile and has been destroyed, CreateUnclear when something may have been, which is then
+        the caller's to undo. Where another card gets the index meanwhile, what is made there is
+        foreign to the caller.
         """
         what = f"DRS instance {profile.name} on card {address}"
         failure: HardwareError | None = None
@@ -132,13 +144,13 @@ class Drs:
             self._change(address, "--create-instance", str(profile.id))
         except EfsmiHung as error:
             # Not listed: the caller does it, who undoes what was made.
-            raise HardwareError(f"making {what} did not end: {error}") from error
+            raise CreateUnclear(f"making {what} did not end: {error}") from error
         except EfsmiFailed as error:
             failure = error
         appeared = tuple(one for one in self.instances(address) if not one.is_in(before))
         new = tuple(one for one in appeared if one.profile == profile.name)
         if failure is not None and new:
-            raise HardwareError(f"making {what} is reported as failed: {failure}") from failure
+            raise CreateUnclear(f"making {what} is reported as failed: {failure}") from failure
         if failure is not None:
             raise CreateRefused(f"{what} was not made: {failure}") from failure
         if not new and len(appeared) == 1:
@@ -154,7 +166,7 @@ class Drs:
         if not new:
             raise CreateRefused(f"`efsmi` reports success, but made no {what}")
         if len(new) > 1:
-            raise HardwareError(
+            raise CreateUnclear(
                 f"{len(new)} instances appeared at once where one {what} was made",
                 remedy="make sure that only this driver creates DRS instances on the node",
             )
@@ -171,13 +183,13 @@ class Drs:
         except EfsmiHung as error:
             # Not listed once more, which may hang as long: the kubelet waits 45 s in all, and asks
             # again.
-            raise HardwareError(
+            raise DestroyFailed(
                 f"destroying DRS instance {instance} of card {address} did not end: {error}"
             ) from error
         except EfsmiFailed as error:
             failure = error
         if instance.is_in(self.instances(address)):
-            raise HardwareError(
+            raise DestroyFailed(
                 f"DRS instance {instance} of card {address} is still there after it was "
                 f"destroyed: {failure or 'efsmi reported success'}",
                 remedy="the agent retries by itself; check which program still uses the card",
@@ -223,7 +235,7 @@ class Drs:
                 raise
             logger.warning("card %s is taken to have no DRS instance: %s", address, error)
             return ()
-        mode_of(address, index, parse_summary(summary))  # shows the card
+        row_of(address, index, parse_summary(summary))
         return parse_summary_instances(summary, index)
 
     def _find(self, address: PciAddress) -> int:

@@ -73,9 +73,9 @@ def by_address(queried: Sequence[QueriedCard]) -> Survey:
     return found
 
 
-def mode_of(address: PciAddress, index: int, rows: Sequence[SummaryRow]) -> Virtualization:
-    """The card's mode in the summary, found by index. The summary's part of the address must agree,
-    because indexes can move between two calls. Raises EfsmiUnclear if the mode is not known."""
+def row_of(address: PciAddress, index: int, rows: Sequence[SummaryRow]) -> SummaryRow:
+    """The card's row of the summary, found by index. The summary's part of the address must agree,
+    because indexes can move between two calls. Raises EfsmiUnclear if no row shows the card."""
     found = [row for row in rows if row.index == index]
     name = f"card {address} (index {index})"
     if len(found) != 1:
@@ -88,9 +88,16 @@ def mode_of(address: PciAddress, index: int, rows: Sequence[SummaryRow]) -> Virt
             "was a moment ago",
             remedy="the agent looks again by itself",
         )
+    return row
+
+
+def mode_of(address: PciAddress, index: int, rows: Sequence[SummaryRow]) -> Virtualization:
+    """The card's mode in the summary. Raises EfsmiUnclear if it is not known."""
+    row = row_of(address, index, rows)
     if row.mode is None:
         raise EfsmiUnclear(
-            f"efsmi's summary shows no known GCU Virt for {name}, but '{row.word}'",
+            f"efsmi's summary shows no known GCU Virt for card {address} (index {index}), but "
+            f"'{row.word}'",
             remedy="report this efsmi version; known are Disable, DRS and SRIOV",
         )
     return row.mode

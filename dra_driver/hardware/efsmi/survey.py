@@ -38,6 +38,7 @@ class Surveyor:
         self._efsmi = efsmi
         self._patience = patience
         self._indexes: dict[PciAddress, int] = {}
+        self._is_apart = False  # for the log alone
         # Parsing takes up to 40 times the memory of the text, and each card may print its own.
         self._parsing = threading.Lock()
 
@@ -53,7 +54,11 @@ class Surveyor:
         beside.name, beside.daemon = "efsmi-each", True
         beside.start()
         try:
-            return self._keep(self._at_once())
+            survey = self._at_once()
+            if self._is_apart:
+                logger.info("every card answers again")
+            self._is_apart = False
+            return self._keep(survey)
         except (EfsmiHung, EfsmiFailed) as error:
             failure = error
         finally:
@@ -65,7 +70,9 @@ class Surveyor:
         silent = [each for each in survey.failures.values() if not isinstance(each, EfsmiUnclear)]
         if not 0 < len(silent) < len(cards):
             raise failure
-        logger.warning("each card was asked by itself: %s", failure)
+        if not self._is_apart:
+            logger.warning("each card is asked by itself for now: %s", failure)
+        self._is_apart = True
         return self._keep(survey)
 
     def _keep(self, survey: Survey) -> Survey:

@@ -7,7 +7,7 @@ import fcntl
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -234,7 +234,8 @@ def _second_name(journal: Path) -> Path:
     """Give the file a second name beside it, which takes no space and reads nothing from a damaged
     disk. Returns the name; the earlier one if the file has one, because it could not be replaced.
 
-    On a file system without hard links, and for what is no file, the name is its only one. Raises
+    On a file system without hard links it is copied: another agent must not take it for removed,
+    and a kill or a full disk comes before it is replaced. What cannot be read is renamed. Raises
     OSError.
     """
     older = sorted(journal.parent.glob(f"{_DAMAGED}*"))
@@ -245,10 +246,16 @@ def _second_name(journal: Path) -> Path:
     last = older[-1].name.removeprefix(_DAMAGED) if older else "0"
     number = int(last) + 1 if last.isdecimal() else len(older) + 1
     name = journal.with_name(f"{_DAMAGED}{number:06d}")
-    try:
+    with suppress(OSError):
         name.hardlink_to(journal)
+        return name
+    try:
+        content = journal.read_bytes()
     except OSError:
         journal.rename(name)
+    else:
+        with whole(name):
+            write_synced(name, content)
     return name
 
 

@@ -105,7 +105,10 @@ class NodeReconciler:
         """
         findings = Findings()
         findings.adopt_unrecorded(self.claim_manager)
-        for held in self.journal.snapshot().claims.values():
+        # Those of a card one after the other: if it hangs, the first one waits, and the others fail
+        # at once for a while (`dra_driver.hardware.breaker`).
+        claims = self.journal.snapshot().claims.values()
+        for held in sorted(claims, key=lambda held: sorted(held.cards)):
             if held.state is not ClaimStep.PREPARE_COMPLETED:
                 self._recover(findings, held, examine=True)
         missing: set[str] = set()

@@ -242,17 +242,22 @@ def test_a_sector_that_cannot_be_read_is_damage(
     assert len(damaged(tmp_path)) == 1
 
 
-def test_where_files_have_one_name_only_a_damaged_one_is_moved(
+def test_where_files_have_one_name_only_a_damaged_one_is_copied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """It stays in its place until it is replaced, which a full disk prevents."""
+
     def refused(_self: Path, _target: Path) -> None:
         raise PermissionError(errno.EPERM, "no hard links here")
 
     monkeypatch.setattr(Path, "hardlink_to", refused)
     (tmp_path / "journal").write_bytes(SMALL[:-1])
-    Journal(tmp_path, capacity=CAPACITY).open()
-    [aside] = damaged(tmp_path)
-    assert aside.read_bytes() == SMALL[:-1]
+    full = Failing(Point.JOURNAL_COMPACT_WRITE, lambda: OSError(errno.ENOSPC, "full"))
+    with pytest.raises(JournalError):
+        Journal(tmp_path, effects=full, capacity=CAPACITY).open()
+    assert (tmp_path / "journal").read_bytes() == SMALL[:-1]
+    assert uids(opened(tmp_path)) == {"uid-1"}
+    assert {aside.read_bytes() for aside in damaged(tmp_path)} == {SMALL[:-1]}
 
 
 def test_what_a_disk_does_not_give_back_is_kept_all_the_same(

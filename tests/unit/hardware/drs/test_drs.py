@@ -15,7 +15,10 @@ from dra_driver.hardware.drs.drs import (
     CardGone,
     CreateMadeOther,
     CreateRefused,
+    CreateUnclear,
+    DestroyFailed,
     Drs,
+    SwitchRefused,
 )
 from dra_driver.hardware.drs.locks import alone
 from dra_driver.hardware.efsmi.runner import Efsmi, EfsmiFailed, EfsmiHung
@@ -78,9 +81,9 @@ def test_the_life_of_two_instances(tmp_path: Path, efsmi: dict[str, Any]) -> Non
     ("fault", "error", "text", "made"),
     [
         ("create-fails", CreateRefused, "was not made", False),
-        ("create-hangs", HardwareError, "did not end", False),
-        ("create-hangs-after-making", HardwareError, "did not end", True),
-        ("create-reports-failure-but-makes", HardwareError, "is reported as failed", True),
+        ("create-hangs", CreateUnclear, "did not end", False),
+        ("create-hangs-after-making", CreateUnclear, "did not end", True),
+        ("create-reports-failure-but-makes", CreateUnclear, "is reported as failed", True),
         ("create-reports-success-but-makes-nothing", CreateRefused, "made no", False),
     ],
 )
@@ -150,7 +153,7 @@ def test_a_destroy_that_fails(tmp_path: Path, fault: str, text: str, calls: int)
     made = card.create(CARD, P1, ())
     tool.set_fault(fault, times=1)
     tool.calls.clear()
-    with pytest.raises(HardwareError, match=text):
+    with pytest.raises(DestroyFailed, match=text):
         card.destroy(CARD, made)
     assert len(tool.calls) == calls
     card.destroy(CARD, made)
@@ -159,7 +162,7 @@ def test_a_destroy_that_fails(tmp_path: Path, fault: str, text: str, calls: int)
 
 def test_a_card_without_drs(tmp_path: Path) -> None:
     tool = MemoryEfsmi.of(ONE, card={"model": "T20"})
-    with pytest.raises(HardwareError, match="does not support DRS"):
+    with pytest.raises(SwitchRefused, match="does not support DRS"):
         drs(tool, tmp_path).switch_on(CARD)
 
 
@@ -167,7 +170,7 @@ def test_drs_off_is_a_success_where_the_card_is_not_in_drs_mode(tmp_path: Path) 
     tool = MemoryEfsmi.of(ONE)
     card = switched_on(tool, tmp_path)
     tool.set_fault("drs-off-refused")
-    with pytest.raises(HardwareError, match="out of DRS mode"):
+    with pytest.raises(SwitchRefused, match="out of DRS mode"):
         card.switch_off(CARD)
     tool.set_card(ONE, virtualization="Disable")
     card.switch_off(CARD)

@@ -2,13 +2,21 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from dra_driver.hardware.drs.drs import Drs
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.node.checkpoint import frames
+from dra_driver.node.checkpoint.journal import Journal
+from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import ClaimStep, encode, record
 from dra_driver.node.claims.belongings import Outcome
+from dra_driver.node.claims.manager import PreparedClaimManager
+from dra_driver.node.locks import Locks
+from dra_driver.node.recovery.reconciler import NodeReconciler
 from tests.unit.node.world import CARDS, World, claim, hold, result
 
 FILE = "gcu.enflame.com-claim-uid-one.json"
@@ -170,3 +178,27 @@ def test_a_file_that_shows_another_card_than_its_own_is_taken_in_for_its_own(wor
         assert agent.recover().failed == {}
     assert agent.held() == {"uid-one": "prepared"}
     assert world.files() == before
+
+
+def test_claims_of_one_card_are_undone_one_after_the_other() -> None:
+    """Where both hang, each card is waited for once, and not for each of its claims."""
+    ledger = Ledger()
+    for name, card in zip("abcd", (0, 1, 0, 1), strict=True):
+        ref = ClaimRef.of(claim(name, result(card)))
+        ledger = ledger.apply(record(ClaimStep.UNPREPARE_STARTED, ref, (hold(card),)))
+    order: list[str] = []
+
+    def recover(owner: ClaimRef, *, examine: bool) -> Outcome:
+        order.append(owner.name)
+        return Outcome.UNCHANGED
+
+    manager = SimpleNamespace(uids_without_record=frozenset, recover=recover)
+    journal = SimpleNamespace(snapshot=lambda: ledger)
+    reconciler = NodeReconciler(
+        claim_manager=cast("PreparedClaimManager", manager),
+        journal=cast("Journal", journal),
+        locks=cast("Locks", None),
+        drs=cast("Drs", None),
+    )
+    reconciler.run(())
+    assert order == ["a", "c", "b", "d"]
