@@ -11,8 +11,8 @@ from controller.cache import pods
 from controller.cache.cache import ClusterCache
 from controller.cache.claims import name_to_be_made
 from controller.cache.keys import uid_of
+from controller.nominate.scheduler_claim import devices_by_scheduler
 from dra_driver.asks.limits import limit_names
-from dra_driver.asks.scheduler_claim import devices_by_scheduler
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import Refused
 from dra_driver.model.names import CLASS_LIMIT_PREFIX

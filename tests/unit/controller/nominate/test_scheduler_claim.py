@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dra_driver.asks.scheduler_claim import devices_by_scheduler
+from controller.nominate.scheduler_claim import devices_by_scheduler
 
 GCU = "enflame.com/gcu"
 PARTS = "deviceclass.resource.kubernetes.io/part-gcu.enflame.com"
