@@ -24,8 +24,8 @@ from controller.cache.matching_pods import (
 from controller.cache.node_resources import NodeResources
 from controller.cache.nodes import HOSTNAME
 from controller.cache.pod_requests import resources_of
+from controller.cache.recent import Recent
 from dra_driver.model.claims.claim import Object
-from dra_driver.util.recent import Recent
 
 _PRIORITIES: Final = 4  # for which it is counted what would be left after preemption
 

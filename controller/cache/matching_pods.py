@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeVar
 from controller.cache.assigned_pod import AssignedPod
 from controller.cache.label_selector import LabelSelector
 from controller.cache.pod_terms import AffinityTerm, Labels, Namespaces
-from dra_driver.util.recent import Recent
+from controller.cache.recent import Recent
 
 _REMEMBERED: Final = 64  # selections: pods of one workload have the same
 

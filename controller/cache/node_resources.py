@@ -9,7 +9,7 @@ from typing import Final
 
 from controller.allocator.nodes.node_set import NodeNumbers, NodeSet
 from controller.cache.pod_requests import Requests
-from dra_driver.util.recent import Recent
+from controller.cache.recent import Recent
 
 _NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 _REMEMBERED: Final = 32  # amounts of a resource: pods of one workload ask for the same

@@ -9,11 +9,11 @@ from typing import Any, Final, Protocol
 
 from controller.allocator.nodes.node_set import NodeNumbers, NodeSet
 from controller.cache import nodes, pods
+from controller.cache.recent import Recent
 from controller.filter.node_labels import NodeLabels, NodeLister
 from controller.filter.predictions import Prediction
 from dra_driver.model.claims.claim import Object
 from dra_driver.selector.allowance import Allowance
-from dra_driver.util.recent import Recent
 
 _LIMIT: Final = 256  # remembered constraints; pods of one workload have the same
 _FEW: Final = 16  # nodes that are examined one by one

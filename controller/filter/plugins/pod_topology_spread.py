@@ -10,10 +10,10 @@ from controller.allocator.nodes.node_set import NodeSet
 from controller.cache import nodes as node_views
 from controller.cache.matching_pods import PodSelection
 from controller.cache.pod_terms import SpreadConstraint, spread_constraints
+from controller.cache.recent import Recent
 from controller.filter.node_labels import NodeLabels
 from controller.filter.plugins.domains import Domains, preempted
 from controller.filter.plugins.plugin import Snapshot, Unfit
-from dra_driver.util.recent import Recent
 
 _REMEMBERED: Final = 64  # constraints: pods of one workload have the same
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dra_driver.util.recent import Recent
+from controller.cache.recent import Recent
 
 
 def test_those_that_were_asked_for_last_are_remembered() -> None:
