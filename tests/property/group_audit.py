@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -81,6 +81,8 @@ class Audit:
         self.ended: set[str] = set()
         self.calm_from = 0.0
         self._passed_over: set[str] = set()  # pods whose card kube-scheduler gave to another one
+        self._namings = Counter[str]()  # by group
+        self._lost: set[str] = set()  # groups of which a pod that waited was deleted
         self._since: dict[str, float] = {}  # what must not be so for long
 
     def catch_up(self) -> bool:
@@ -89,8 +91,11 @@ class Audit:
         entries = self.seen.new()
         for entry in entries:
             self.seen.take_in(entry)
-            if entry.key.resource is PODS and entry.old and entry.new:
-                self._on_pod(entry.old, entry.new)
+            if entry.key.resource is PODS and entry.old:
+                if entry.new:
+                    self._on_pod(entry.old, entry.new)
+                elif not is_bound(entry.old):
+                    self._lost.add(group_of(entry.old))
         return bool(entries)
 
     def _on_pod(self, old: Object, new: Object) -> None:
@@ -98,6 +103,8 @@ class Audit:
             if not is_bound(old):
                 self._pass_over(old, new["spec"]["nodeName"])
             return
+        if node_of(new) != node_of(old):
+            self._namings[group_of(new)] += 1
         if is_gated(old) and not is_gated(new):
             for node in self._cards:
                 self._check_promised(node)
@@ -150,9 +157,10 @@ class Audit:
 
     def _check_lifted(self, of: str) -> None:
         """A gate was lifted: all names were there. Those that kube-scheduler has refused may go on
-        without."""
+        without. Where a pod was deleted meanwhile, its successor's gate holds the others back."""
         waiting, bound = self.seen.parts(of)
-        if not any(map(is_judged, waiting)):
+        is_held = of in self._lost and any(map(is_gated, waiting))
+        if not is_held and not any(map(is_judged, waiting)):
             named = sum(map(bool, map(node_of, waiting)))
             assert named + bound >= max(self.quorum[of], 1), f"{of} has a gate less than names"
 
@@ -169,12 +177,14 @@ class Audit:
         found = dict[str, float]()
         for of in self.quorum:
             waiting = self.seen.parts(of)[0]
-            # Other names are a new decision, by what has come free meanwhile.
-            names = {each["metadata"]["name"]: node_of(each) for each in waiting if node_of(each)}
-            if names and any(map(is_gated, waiting)):
-                found[f"{of} has a gate, and keeps names: {names}"] = _SOON
-            elif names and all(map(is_judged, waiting)):
-                found[f"{of} was refused, and keeps names: {names}"] = _FOLLOWED
+            if not any(map(node_of, waiting)):
+                continue
+            # Each naming is a new decision, by what has come free meanwhile.
+            names = f"names, as of change {self._namings[of]}"
+            if any(map(is_gated, waiting)):
+                found[f"{of} has a gate, and keeps {names}"] = _SOON
+            elif all(map(is_judged, waiting)):
+                found[f"{of} was refused, and keeps {names}"] = _FOLLOWED
         return found
 
     def _unused(self) -> dict[str, float]:
