@@ -96,8 +96,13 @@ class Nominations:
         return any(self._users.get(Key.of_claim(claim), key) != key for claim in claims)
 
     def on(self, node: str) -> list[Key]:
-        """The pods that were named for the node, in the order of their names."""
-        return [key for key, named in self._pods.items() if named.node == node]
+        """The pods that were named for the node, in the order of their names. Those for which
+        nothing is expected any more come last: the others have what is there."""
+        named = [key for key, each in self._pods.items() if each.node == node]
+        return sorted(named, key=lambda key: not self._expects(key))
+
+    def _expects(self, key: Key) -> bool:
+        return any(Key.of_claim(claim) in self._expected for claim in self._pods[key].claims)
 
     def add(self, pod: Object, node: str, claims: Iterable[Object]) -> None:
         """`claims` are as `Nomination.claims`. Again for a pod that is expected to get others."""

@@ -124,3 +124,14 @@ def test_beyond_the_limit_pods_wait_in_their_order() -> None:
     assert nominations.next_to_admit() == pods.key_of(third)
     nominations.clear()
     assert nominations.next_to_admit() is None
+
+
+def test_who_has_lost_what_was_expected_comes_last() -> None:
+    """What is there now is what the others were named for."""
+    world = World()
+    later = world.put(pod("later", "d"))
+    world.put(claim("d"))
+    world.nominations.add(later, "a", [allocated("d", "a", OTHER_CARD)])
+    assert world.nominations.on("a") == [NAMED, pods.key_of(later)]
+    world.nominations.withdraw(NAMED)
+    assert world.nominations.on("a") == [pods.key_of(later), NAMED]
