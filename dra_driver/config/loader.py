@@ -63,8 +63,8 @@ def load(
     try:
         return model.model_validate({**variables, **flags})
     except ValidationError as error:
-        told = "; ".join(_readable(one, flags) for one in error.errors())
-        raise InvalidValue(told, remedy=f"see {prog} --help") from error
+        text = "; ".join(_readable(one, flags) for one in error.errors())
+        raise InvalidValue(text, remedy=f"see {prog} --help") from error
 
 
 def listed_names(text: str) -> tuple[str, ...]:

@@ -143,8 +143,8 @@ def find_hints(
     pods: Collection[_Pod], recorded: Collection[Recorded], mode: Mode, size: int
 ) -> list[Hint]:
     """A hint for each pod with a container that requests `size` devices of `mode` and has none on
-    record yet. Pods of which another container has devices come first, because the kubelet admits
-    all containers of a pod before the next pod. Otherwise in the order of `pods`."""
+    record yet. A pod comes first if another of its containers has devices, because the kubelet
+    admits all containers of a pod before the next pod. Otherwise in the order of `pods`."""
     found = []
     for pod in pods:
         ask = _open_ask(pod, recorded, mode, size)
@@ -179,7 +179,7 @@ def _cards_for_rest(
     assigned: tuple[PciAddress, ...], devices: Collection[PluginDevice], mode: Mode
 ) -> tuple[PciAddress, ...]:
     """The cards for the other containers of a pod, the best first. Slices and instances: the cards
-    of which it has devices, then the assigned ones. Whole cards: those that it does not have."""
+    that it uses already, then the assigned ones. Whole cards: those that it does not use yet."""
     has = dict.fromkeys(device.card for device in sorted(devices))
     if mode is Mode.WHOLE:
         return tuple(card for card in assigned if card not in has)

@@ -117,8 +117,8 @@ class CardEvents:
         self._models.add(kind)
         note, is_warning = untried(*kind)
         if note:
-            tell = self.events.warning if is_warning else self.events.normal
-            tell(CARD_UNTRIED, note)
+            report = self.events.warning if is_warning else self.events.normal
+            report(CARD_UNTRIED, note)
 
 
 def _lost(card: Card) -> Problem | None:

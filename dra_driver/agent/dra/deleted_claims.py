@@ -50,8 +50,8 @@ _LOOK_EVERY: Final = 0.25  # seconds
 
 @dataclass(eq=False)
 class DeletedClaimDetector(Background):
-    """Looks every few seconds in its own thread, and when it is asked. Thread-safe. Others are told
-    (`AgentContext.on_change`) when `cards` may have changed.
+    """Looks every few seconds in its own thread, and when it is asked. Thread-safe. When
+    `cards` may have changed, it calls `AgentContext.on_change`.
 
     The API server is asked about claims alone that no container of the kubelet's list uses, and
     rarely while they are allocated. So a node whose pods run asks nothing.
@@ -175,8 +175,8 @@ class DeletedClaimDetector(Background):
 
     def _unlisted(self) -> list[ClaimRef]:
         """The claims of the journal that no container of the kubelet's list is sure to use. The
-        kubelet lists names: of two prepared claims of one name it has one, and only the API server
-        can tell which. Without claims it is not asked."""
+        kubelet lists claims by name. If two prepared claims have one name, only the API server
+        knows which one still exists. Without claims the kubelet is not asked."""
         owners = (held.owner for held in self._claims().values())
         refs = [owner for owner in owners if isinstance(owner, ClaimRef)]
         if not refs:

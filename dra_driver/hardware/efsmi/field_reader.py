@@ -1,5 +1,5 @@
-"""What efsmi printed, as it may stand in a message for people; and values of one card, read one by
-one, of which what is odd is collected."""
+"""What efsmi printed, made printable for messages; and a reader of one card's values, which
+collects the values that it does not understand."""
 
 from __future__ import annotations
 
@@ -73,42 +73,42 @@ class FieldReader:
     def text(self, section: str, key: str) -> str | None:
         value = self._values.get((section, key))
         if isinstance(value, bool | int | float | str):
-            told = printable(str(value))
-            if len(told) <= _LONGEST_TEXT:
-                return None if told.lower() in _NOT_TOLD else told
+            printed = printable(str(value))
+            if len(printed) <= _LONGEST_TEXT:
+                return None if printed.lower() in _NOT_TOLD else printed
         if value is not None:
             self._odd(section, key, value)
         return None
 
     def flag(self, section: str, key: str) -> bool | None:
-        told = self.text(section, key)
-        if told is not None and told.lower() not in _FLAGS:
-            self._odd(section, key, told)
-        return None if told is None else _FLAGS.get(told.lower())
+        printed = self.text(section, key)
+        if printed is not None and printed.lower() not in _FLAGS:
+            self._odd(section, key, printed)
+        return None if printed is None else _FLAGS.get(printed.lower())
 
     def mebibytes(self, section: str, key: str, *, least: int = 1) -> int | None:
         """Memory of a card, with ``MiB`` or without a unit; less than `least` is not understood."""
-        told = self._matched(section, key, _MEBIBYTES)
-        if told is None or least <= int(told) < _MOST_MEBIBYTES:
-            return None if told is None else int(told)
+        printed = self._matched(section, key, _MEBIBYTES)
+        if printed is None or least <= int(printed) < _MOST_MEBIBYTES:
+            return None if printed is None else int(printed)
         self._odd(section, key, self._values[section, key])
         return None
 
     def count(self, section: str, key: str) -> int | None:
-        told = self._matched(section, key, _COUNT)
-        return None if told is None else int(told)
+        printed = self._matched(section, key, _COUNT)
+        return None if printed is None else int(printed)
 
     def number(self, section: str, key: str, form: re.Pattern[str]) -> float | None:
         """The first group of `form`, which is `CELSIUS` or `WATTS`."""
-        told = self._matched(section, key, form)
-        return None if told is None else float(told)
+        printed = self._matched(section, key, form)
+        return None if printed is None else float(printed)
 
     def _matched(self, section: str, key: str, form: re.Pattern[str]) -> str | None:
         """The first group of `form`."""
-        told = self.text(section, key)
-        match = form.fullmatch(told or "")
-        if told is not None and match is None:
-            self._odd(section, key, told)
+        printed = self.text(section, key)
+        match = form.fullmatch(printed or "")
+        if printed is not None and match is None:
+            self._odd(section, key, printed)
         return match[1] if match else None
 
     def address(self, section: str) -> PciAddress | None:
