@@ -81,6 +81,8 @@ class Machine:
 
         Raises HardwareError when it is gone or the kernel driver no longer holds it.
         """
+        if not card.missing_nodes and self._sysfs.is_as_known(card.address, card.minor, card.nodes):
+            return card
         minor = self._sysfs.minor(card.address)
         if minor is None:
             raise _not_taken(card.address)

@@ -78,6 +78,17 @@ class Sysfs:
                     return int(match[1])
         return None
 
+    def is_as_known(self, address: PciAddress, minor: int, nodes: Sequence[DeviceNode]) -> bool:
+        """Whether the card still has this minor, and each of these device nodes exists.
+
+        Each name is looked at by itself: while other threads run, each name that a folder lists
+        costs a turn of the interpreter's lock, and ``/dev`` has hundreds.
+        """
+        folder = f"{self._devices}/{address}"
+        places = (f"{folder}/{name}/gcu{minor}" for name in _DRIVER_FOLDERS)
+        taken = any(map(os.path.exists, places))
+        return taken and all(map(os.path.exists, (node.host_path for node in nodes)))
+
     def nodes(self, minor: int) -> tuple[DeviceNode, ...]:
         """The device nodes that a container of this card needs, the card's own first.
 

@@ -20,8 +20,7 @@ from typing import Final
 
 from dra_driver.model.identifiers import check_id
 from dra_driver.model.pci import PciAddress
-from dra_driver.node.checkpoint.logfile import is_at
-from dra_driver.util.files import lock_error, open_lock
+from dra_driver.util.files import lock_errors, open_lock
 
 # fcntl(2), struct flock: type, whence, start, length, and a process that must be 0.
 _FLOCK: Final = struct.Struct("@hhqqi")
@@ -84,27 +83,15 @@ class Locks:
     @contextmanager
     def _locked(self, path: Path, *places: int | None) -> Iterator[None]:
         """These bytes of the file are locked, or the whole file (None)."""
-        fd = self._acquire(path, places)
+        with lock_errors(path):
+            fd = open_lock(path)
         try:
+            with lock_errors(path):
+                for place in places:
+                    self._take(fd, place)
             yield
         finally:
             os.close(fd)  # which releases the locks
-
-    def _acquire(self, path: Path, places: Iterable[int | None]) -> int:
-        try:
-            while True:
-                fd = open_lock(path)
-                try:
-                    for place in places:
-                        self._take(fd, place)
-                    if is_at(fd, path):  # otherwise it was removed, and others lock a new file
-                        return fd
-                except BaseException:
-                    os.close(fd)
-                    raise
-                os.close(fd)
-        except OSError as error:
-            raise lock_error(path, error) from error
 
 
 def _byte(uid: str) -> int:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dra_driver.model.errors import JournalError
+from dra_driver.util.os_errors import OsErrorAs
 
 
 def open_lock(path: Path) -> int:
@@ -20,12 +21,10 @@ def open_lock(path: Path) -> int:
         return os.open(path, flags, 0o600)
 
 
-def lock_error(path: Path, error: OSError) -> JournalError:
-    """For a lock that failed with `error`."""
-    return JournalError(
-        f"the lock {path} cannot be taken: {error.strerror}",
-        remedy="check that the disk is neither full nor failing nor read-only",
-    )
+def lock_errors(path: Path) -> OsErrorAs:
+    """Around taking a lock on the file."""
+    remedy = "check that the disk is neither full nor failing nor read-only"
+    return OsErrorAs(JournalError, "the lock", path, remedy=remedy)
 
 
 def write_synced(path: Path, content: bytes) -> None:

@@ -26,7 +26,7 @@ from dra_driver.telemetry.logs import new_call
 from dra_driver.telemetry.program import Deadline
 from dra_driver.util.background import Wait, Woken
 from dra_driver.util.backoff import Backoff
-from dra_driver.util.files import lock_error, open_lock
+from dra_driver.util.files import lock_errors, open_lock
 
 logger = logging.getLogger(__name__)
 
@@ -56,18 +56,19 @@ class PublishLock:
     def try_acquire(self) -> bool:
         """Whether this agent has the lock now; does not wait. Raises JournalError if the file
         cannot be used."""
-        try:
-            if self._fd >= 0 and is_at(self._fd, self._path):
-                return True
-            # The file was removed, so the next agent would lock another one.
-            self.release()
-            self._fd = open_lock(self._path)
-            take_lock(self._fd, None, wait=False)
-        except BlockingIOError:
-            self.release()
-        except OSError as error:
-            self.release()
-            raise lock_error(self._path, error) from error
+        with lock_errors(self._path):
+            try:
+                if self._fd >= 0 and is_at(self._fd, self._path):
+                    return True
+                # The file was removed, so the next agent would lock another one.
+                self.release()
+                self._fd = open_lock(self._path)
+                take_lock(self._fd, None, wait=False)
+            except BlockingIOError:
+                self.release()
+            except OSError:
+                self.release()
+                raise
         return self._fd >= 0
 
     def release(self) -> None:

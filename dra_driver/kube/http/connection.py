@@ -59,7 +59,8 @@ class HttpConnection:
         `seconds`, now and in what is read afterwards."""
         self.headers = {}
         self._has_head = self._is_complete = False
-        self.sock.settimeout(seconds)
+        if self.sock.gettimeout() != seconds:
+            self.sock.settimeout(seconds)
         self.sock.sendall(request)
         while not self._has_head:
             self._take_in()

@@ -110,7 +110,8 @@ class Connections:
             logger.info("an idle connection to the API server failed, a new one is made: %s", error)
             left = seconds - patience if isinstance(error, TimeoutError) else seconds
             return self._send_on(self._connect(), request, left)
-        connection.sock.settimeout(seconds)
+        if not connection.is_reusable:  # the rest is still to come
+            connection.sock.settimeout(seconds)
         return connection
 
     def _send_on(

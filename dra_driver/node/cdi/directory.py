@@ -49,13 +49,8 @@ class CdiDirectory:
         path = self._file(uid)
         with _errors(path):
             _remove(_unfinished(path))
-            try:
-                os.stat(path)  # noqa: PTH116
-            except FileNotFoundError:
-                return False
             with self._effects(Point.CDI_REMOVE):
-                _remove(path)
-            return True
+                return _remove(path)
 
     def uids(self) -> frozenset[str]:
         """The UIDs of all claims with a file, finished or not; needs no lock."""
@@ -92,12 +87,12 @@ class MetadataDirectory:
     def remove(self, uid: str) -> None:
         """Remove the files of an owner."""
         folder = self._folder(uid)
-        with _errors(folder):
-            if folder.exists():
-                shutil.rmtree(folder)
+        with _errors(folder), suppress(FileNotFoundError):
+            shutil.rmtree(folder)
 
-    def _folder(self, uid: str) -> Path:
-        return self.path / check_id(uid, "UID")
+    def _folder(self, uid: str) -> str:
+        """Text, as in `CdiDirectory._file`."""
+        return f"{self.path}/{check_id(uid, 'UID')}"
 
 
 def _read(path: str) -> bytes | None:
@@ -139,9 +134,12 @@ def _unfinished(path: str) -> str:
     return f"{path}.new"
 
 
-def _remove(path: str) -> None:
-    with suppress(FileNotFoundError):
+def _remove(path: str) -> bool:
+    try:
         os.unlink(path)  # noqa: PTH108
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _errors(path: Path | str) -> OsErrorAs:

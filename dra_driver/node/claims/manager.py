@@ -30,7 +30,7 @@ from dra_driver.node.checkpoint.records import (
     record,
 )
 from dra_driver.node.claims.belongings import Belongings, Outcome
-from dra_driver.node.claims.device_ops import DeviceOps, OnRecreated, SliceCount
+from dra_driver.node.claims.device_ops import DeviceOps, OnRecreated, SliceCount, changes_cards
 from dra_driver.node.claims.drs_card import DrsCard
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
 from dra_driver.node.claims.reallocation import (
@@ -110,11 +110,9 @@ class PreparedClaimManager:
                 cards = self._specs.read_cards(devices)
                 devices = self._device_ops.with_state_before(devices, cards)
                 totals = self._device_ops.totals(devices, cards)
-                changes = self._device_ops.changes_cards(devices)
-                step = ClaimStep.PREPARE_STARTED if changes else ClaimStep.PREPARE_COMPLETED
-                self._admit(step, owner, devices, totals)
+                step = self._admit(owner, devices, totals)
                 with self._undoing(owner.uid):
-                    if changes:
+                    if step is ClaimStep.PREPARE_STARTED:
                         devices = self._device_ops.create(owner, devices, cards)
                         self._journal.write(record(ClaimStep.PREPARE_COMPLETED, owner, devices))
                     self._specs.write(owner, devices, cards)
@@ -234,23 +232,31 @@ class PreparedClaimManager:
         """Write a record of a claim that has none, or whose owner has changed: devices of a
         container that are allocated again. Raises Refused where another owner holds its card."""
         if not held.records or held.owner != owner:
-            self._admit(ClaimStep.PREPARE_COMPLETED, owner, held.devices)
+            self._admit(owner, held.devices, is_prepared=True)
         return replace(held, owner=owner)
 
     def _admit(
         self,
-        kind: ClaimStep,
         owner: Owner,
         devices: PreparedDevices,
         totals: Mapping[str, int] | None = None,
-    ) -> None:
-        """Record that the owner has the devices; raises Refused where another owner has them."""
+        *,
+        is_prepared: bool = False,
+    ) -> ClaimStep:
+        """Record that the owner has the devices; raises Refused where another owner has them.
+        Returns the recorded step: a prepare that changes a card is only started, unless it
+        `is_prepared` already."""
+        step = ClaimStep.PREPARE_COMPLETED
 
         def decide(ledger: Ledger) -> Sequence[Record]:
+            nonlocal step
             ledger.admit(owner, devices, totals)
-            return [record(kind, owner, devices)]
+            if not is_prepared and changes_cards(ledger, devices):
+                step = ClaimStep.PREPARE_STARTED
+            return [record(step, owner, devices)]
 
         self._journal.commit(decide)
+        return step
 
     @contextmanager
     def _undoing(self, uid: str) -> Iterator[None]:

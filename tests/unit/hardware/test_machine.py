@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +176,16 @@ def test_a_card_is_read_again_with_the_numbers_of_now(tmp_path: Path) -> None:
     again = view.card(first)
     assert (again.address, again.minor) == (first.address, len(order) - 1)
     assert again.nodes[0].path == f"/dev/gcu{again.minor}"
+
+
+def test_a_card_that_is_as_it_was_is_read_without_listing_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``/dev`` has hundreds of names, and each is a turn of the interpreter's lock."""
+    view = reader(simulated(tmp_path))
+    first = view.inventory().cards[0]
+    monkeypatch.delattr(os, "scandir")
+    assert view.card(first) == first
 
 
 def test_a_card_that_the_driver_lost_cannot_be_read_again(tmp_path: Path) -> None:

@@ -227,7 +227,7 @@ def test_a_lock_that_cannot_be_taken_is_told_and_tried_again(tmp_path: Path) -> 
         ScriptedApi(), publish_lock=PublishLock(tmp_path / "locks" / "publisher.lock")
     ).listed()
     assert not rig.publisher._attempt()
-    assert "cannot be taken: Not a directory" in str(rig.publisher.problem)
+    assert "cannot be used: Not a directory" in str(rig.publisher.problem)
     (tmp_path / "locks").unlink()
     assert rig.publisher._attempt()
     assert rig.api.calls == FIRST
