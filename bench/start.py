@@ -10,8 +10,10 @@ columns: median and 90th percentile, milliseconds from the creation on
   bound    kube-scheduler has bound the pod
   started  the container's first line, by the clock of containerd
   running  the pod's status says so, which can be before that line, and up to a second after it
+  tool     what calls of efsmi took in between, as the agents' metrics say
   beyond   what a pod takes from its binding to its first line more than a pod without a claim, as
            a share of all that such a pod takes until then: medians, in percent
+  own      the same without the calls of efsmi, which here are a simulated tool's
 """
 
 from __future__ import annotations
@@ -25,16 +27,19 @@ from datetime import datetime
 from statistics import median
 from typing import Final
 
+from prometheus_client.parser import text_string_to_metric_families
+
 from bench.real_nodes import real_nodes
 from bench.report import percentile, result, say, table
 from bench.users import Seen, is_bound
+from dra_driver.agent.metric_specs import EFSMI_SECONDS
 from dra_driver.kube.client import Client, connect
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.effects import Effects
 from dra_driver.model.mode import Mode
 from dra_driver.model.names import ALLOCATOR_CONTROLLER, ALLOCATOR_SCHEDULER
 from tests.cluster.cluster import Cluster
-from tests.cluster.fixtures import temporary_namespace
+from tests.cluster.fixtures import DRIVER_NAMESPACE, temporary_namespace
 from tests.cluster.versions import chosen_with_dra
 from tests.cluster.workloads import pod
 from tests.e2e.installation import Installation
@@ -52,6 +57,7 @@ class Start:
     bound: float
     started: float
     running: float
+    tool: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +80,7 @@ class Pods:
         return {ask: starts[1:] for ask, starts in found.items()}
 
     def _start(self, name: str, mode: Mode | None) -> Start:
+        tool = self._tool_seconds()
         with ExitStack() as stack:
             seen = [
                 stack.enter_context(closing(Seen(self.api, PODS, is_done, self.namespace)))
@@ -89,14 +96,32 @@ class Pods:
                 self.api.create(PODS, pod_with(name, self.namespace, command=_COMMAND))
             bound, running = (each.last(1) - begun for each in seen)
         started = self._first_line(name) - clock
+        tool = self._tool_seconds() - tool
         self._end(name, mode)
-        return Start(bound, started, running)
+        return Start(bound, started, running, tool)
 
     def _first_line(self, name: str) -> float:
         """When the container wrote it; Unix time."""
         flags = (f"--namespace={self.namespace}", "--timestamps")
         moment, _, _ = self._cluster.kubectl("logs", name, *flags).partition(" ")
         return datetime.fromisoformat(moment).timestamp()
+
+    def _tool_seconds(self) -> float:
+        """What all calls of efsmi have taken so far. A look at the cards is now and then among
+        them, which a median leaves out."""
+        families = (
+            family
+            for node in self.installation.machines
+            for family in text_string_to_metric_families(self._agent_metrics(node))
+        )
+        name = f"{EFSMI_SECONDS.name}_sum"
+        samples = (sample for family in families for sample in family.samples)
+        return sum(sample.value for sample in samples if sample.name == name)
+
+    def _agent_metrics(self, node: str) -> str:
+        agent = self.installation.agent_pod(node)
+        path = f"/api/v1/namespaces/{DRIVER_NAMESPACE}/pods/{agent}/proxy/metrics"
+        return self._cluster.kubectl("get", f"--raw={path}")
 
     def _end(self, name: str, mode: Mode | None) -> None:
         self._cluster.delete_pods(self.namespace, name)
@@ -119,8 +144,14 @@ def figures(starts: Mapping[str, Sequence[Start]]) -> dict[str, dict[str, float]
     usual = _after_binding(bare)
     found = {}
     for ask, each in starts.items():
-        beyond = (_after_binding(each) - usual) / median(start.started for start in bare)
-        row = {"beyond_percent": round(100 * beyond, 1)}
+        tool = median(start.tool for start in each)
+        beyond = _after_binding(each) - usual
+        whole = median(start.started for start in bare) / 100
+        row = {
+            "beyond_percent": round(beyond / whole, 1),
+            "own_percent": round((beyond - tool) / whole, 1),
+            "tool_p50_ms": round(1000 * tool),
+        }
         for column in ("bound", "started", "running"):
             values = [getattr(start, column) for start in each]
             row[f"{column}_p50_ms"] = round(1000 * median(values))

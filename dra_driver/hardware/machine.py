@@ -81,7 +81,8 @@ class Machine:
 
         Raises HardwareError when it is gone or the kernel driver no longer holds it.
         """
-        if not card.missing_nodes and self._sysfs.is_as_known(card.address, card.minor, card.nodes):
+        as_known = self._sysfs.is_as_known(card.address, card.minor, card.nodes)
+        if as_known and not self._known_nodes.missing(card):
             return card
         minor = self._sysfs.minor(card.address)
         if minor is None:

@@ -7,10 +7,12 @@ from bench.start import Start, figures
 
 def test_what_a_claim_costs_beyond_the_binding() -> None:
     bare = [Start(0.1, 1.0, 1.5), Start(0.2, 1.0, 1.9), Start(0.1, 0.9, 1.2)]
-    found = figures({"no-claim": bare, "drs": [Start(0.5, 1.6, 2.0)] * 3})
+    found = figures({"no-claim": bare, "drs": [Start(0.5, 1.6, 2.0, 0.2)] * 3})
     assert found == {
         "no-claim": {
             "beyond_percent": 0.0,
+            "own_percent": 0.0,
+            "tool_p50_ms": 0,
             "bound_p50_ms": 100,
             "bound_p90_ms": 200,
             "started_p50_ms": 1000,
@@ -21,6 +23,8 @@ def test_what_a_claim_costs_beyond_the_binding() -> None:
         "drs": {
             # 1.1 s after the binding against 0.8 s, of 1.0 s
             "beyond_percent": 30.0,
+            "own_percent": 10.0,
+            "tool_p50_ms": 200,
             "bound_p50_ms": 500,
             "bound_p90_ms": 500,
             "started_p50_ms": 1600,
