@@ -6,9 +6,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
-from dra_driver.model.errors import JournalError
+from dra_driver.model.errors import GcuError, JournalError
 from dra_driver.util.os_errors import OsErrorAs
+
+DISK_REMEDY: Final = "check that the disk is neither full nor failing nor read-only"
 
 
 def open_lock(path: Path) -> int:
@@ -21,10 +24,9 @@ def open_lock(path: Path) -> int:
         return os.open(path, flags, 0o600)
 
 
-def lock_errors(path: Path) -> OsErrorAs:
+def lock_errors(path: Path, error: type[GcuError] = JournalError) -> OsErrorAs:
     """Around taking a lock on the file."""
-    remedy = "check that the disk is neither full nor failing nor read-only"
-    return OsErrorAs(JournalError, "the lock", path, remedy=remedy)
+    return OsErrorAs(error, "the lock", path, remedy=DISK_REMEDY)
 
 
 def write_synced(path: Path, content: bytes) -> None:

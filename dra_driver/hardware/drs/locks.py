@@ -17,8 +17,7 @@ from typing import Final
 
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.pci import PciAddress
-from dra_driver.util.files import open_lock
-from dra_driver.util.os_errors import OsErrorAs
+from dra_driver.util.files import lock_errors, open_lock
 
 _INTERVAL: Final = 0.02  # seconds between two attempts
 
@@ -33,8 +32,7 @@ def alone(directory: Path, address: PciAddress, *, patience: float) -> Iterator[
     first needed. Raises CardBusy when another call does not end within `patience` seconds,
     HardwareError where the file cannot be used."""
     path = directory / f"efsmi-{address.slug}.lock"
-    remedy = "check that the disk is neither full nor failing nor read-only"
-    with OsErrorAs(HardwareError, "the lock", path, remedy=remedy):
+    with lock_errors(path, HardwareError):
         lock = open_lock(path)
     try:
         deadline = time.monotonic() + patience

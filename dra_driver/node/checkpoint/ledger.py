@@ -23,6 +23,7 @@ from dra_driver.node.checkpoint.records import (
     CdiNames,
     ClaimStep,
     PreparedDevice,
+    PreparedDevices,
     Record,
     card_record,
     read,
@@ -118,6 +119,14 @@ class Ledger(msgspec.Struct, frozen=True):
     def drs_holders_of(self, card: PciAddress) -> list[tuple[PreparedClaim, PreparedDevice]]:
         """The owners that use the card in DRS mode, as `holders_of`."""
         return [each for each in self.holders_of(card) if each[1].mode is Mode.DRS]
+
+    def changes_cards(self, devices: PreparedDevices) -> bool:
+        """Whether preparing or releasing the devices changes a card: an instance is created or
+        destroyed, or DRS mode is switched off."""
+        return any(
+            not device.admin_access and (device.mode is Mode.DRS or device.card in self.switched)
+            for device in devices
+        )
 
     def promised_slices(self, card: PciAddress) -> int | None:
         """The card's number of slices as its owners' slices were counted; the largest, if they

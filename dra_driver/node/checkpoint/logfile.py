@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import JournalError
 from dra_driver.node.checkpoint import frames
-from dra_driver.util.files import whole, write_synced
+from dra_driver.util.files import DISK_REMEDY, open_lock, whole, write_synced
 from dra_driver.util.os_errors import OsErrorAs
 
 logger = logging.getLogger(__name__)
@@ -174,8 +174,7 @@ class JournalFile:
         if self._lock >= 0 and _identity_at(self._lock_path) == self._lock_identity:
             return
         with self._effects(Point.JOURNAL_CREATE):
-            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            lock = open_lock(self._lock_path)
         if self._lock >= 0:
             os.close(self._lock)
         self._lock = lock
@@ -271,9 +270,4 @@ def _identity_at(path: Path) -> tuple[int, int]:
 
 
 def _errors(path: Path) -> OsErrorAs:
-    return OsErrorAs(
-        JournalError,
-        "the journal",
-        path,
-        remedy="check that the disk is neither full nor failing nor read-only",
-    )
+    return OsErrorAs(JournalError, "the journal", path, remedy=DISK_REMEDY)

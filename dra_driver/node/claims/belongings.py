@@ -30,7 +30,7 @@ from dra_driver.node.checkpoint.records import (
     card_record,
     record,
 )
-from dra_driver.node.claims.device_ops import DeviceOps, OnRecreated, Undestroyed, changes_cards
+from dra_driver.node.claims.device_ops import DeviceOps, OnRecreated, Undestroyed
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
 from dra_driver.node.claims.reallocation import aliases
 
@@ -138,7 +138,7 @@ class Belongings:
         """Nothing is written before the file is removed where no card is changed: a kill between
         leaves a prepared owner, whose file recovery writes."""
         is_prepared = held.state is ClaimStep.PREPARE_COMPLETED
-        changes = is_prepared and changes_cards(self.journal.snapshot(), held.devices)
+        changes = is_prepared and self.journal.snapshot().changes_cards(held.devices)
         if changes or held.state is ClaimStep.PREPARE_STARTED:
             self.journal.write(record(ClaimStep.UNPREPARE_STARTED, held.owner, held.devices))
 

@@ -27,7 +27,6 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_FOREIGN
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import (
     CardRecordKind,
     ClaimStep,
@@ -71,16 +70,6 @@ waits."""
 
 SliceCount = Callable[[PciAddress], int]
 """The number of slices of a card."""
-
-
-def changes_cards(ledger: Ledger, devices: PreparedDevices) -> bool:
-    """Whether preparing or releasing the devices changes a card: an instance is created or
-    destroyed, or DRS mode is switched off."""
-    return any(
-        not device.admin_access and (device.mode is Mode.DRS or device.card in ledger.switched)
-        for device in devices
-    )
-
 
 Undestroyed = tuple[tuple[PreparedDevice, HardwareError], ...]
 """The devices that could not be destroyed, and why."""

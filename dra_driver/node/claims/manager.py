@@ -30,7 +30,7 @@ from dra_driver.node.checkpoint.records import (
     record,
 )
 from dra_driver.node.claims.belongings import Belongings, Outcome
-from dra_driver.node.claims.device_ops import DeviceOps, OnRecreated, SliceCount, changes_cards
+from dra_driver.node.claims.device_ops import DeviceOps, OnRecreated, SliceCount
 from dra_driver.node.claims.drs_card import DrsCard
 from dra_driver.node.claims.failures import DeviceCircuitBreaker
 from dra_driver.node.claims.reallocation import (
@@ -251,7 +251,7 @@ class PreparedClaimManager:
         def decide(ledger: Ledger) -> Sequence[Record]:
             nonlocal step
             ledger.admit(owner, devices, totals)
-            if not is_prepared and changes_cards(ledger, devices):
+            if not is_prepared and ledger.changes_cards(devices):
                 step = ClaimStep.PREPARE_STARTED
             return [record(step, owner, devices)]
 
