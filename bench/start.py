@@ -180,15 +180,14 @@ def main() -> None:
             values = {"allocator": allocator, "schedulerVersion": cluster.release.version}
             installation.install(installation.values(**values), report=say)
             with temporary_namespace(cluster, f"start-{allocator}") as namespace:
-                found[allocator] = figures(Pods(installation, api, namespace, count).starts())
+                rows = figures(Pods(installation, api, namespace, count).starts())
+            table(
+                f"{count} pods of each kind, allocator: {allocator}",
+                ["", *rows[_BARE]],
+                [[ask, *row.values()] for ask, row in rows.items()],
+            )
+            found[allocator] = rows
         api.close()
-    for allocator, rows in found.items():
-        columns = ["", *rows[_BARE]]
-        table(
-            f"{count} pods of each kind, allocator: {allocator}",
-            columns,
-            [[ask, *row.values()] for ask, row in rows.items()],
-        )
     result(found)
 
 
