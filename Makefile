@@ -83,10 +83,10 @@ mutants: ## break the programs' code at random places and see which test finds i
 soak: soak-kills soak-allocate soak-histories soak-memory soak-controller soak-chaos ## all six of them (root; hours)
 
 .PHONY: soak-kills
-soak-kills: ## the agent killed at every moment, in every mode, whatever comes next [PART=3/8] (root; hours)
+soak-kills: ## the agent killed at every moment, in every mode, whatever comes next, and beside another [PART=3/8] (root; hours)
 	@$(PY) -m tests.cluster packages
 	@$(PY) -m tests.cluster build --kubernetes $(K8S)
-	@GCU_KILLS=$(or $(PART),all) $(PY) -m pytest tests/kill/test_matrix.py
+	@GCU_KILLS=$(or $(PART),all) $(PY) -m pytest tests/kill/test_matrix.py $(if $(PART),,tests/kill/test_killed_side_by_side.py)
 
 .PHONY: soak-allocate
 soak-allocate: ## the agent's pod killed at every moment of Allocate on a cluster without DRA (root; half an hour)
