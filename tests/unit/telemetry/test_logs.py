@@ -9,7 +9,6 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stderr
 
@@ -21,17 +20,6 @@ FORM = re.compile(
     r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) (?P<level>[A-Z]+) (?P<where>[\w.]+) "
     r"\[(?P<call>[^ \]]+)\] (?P<message>.*)"
 )
-
-
-@pytest.fixture(autouse=True)
-def root_as_it_was() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    urllib3 = logging.getLogger("urllib3").level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    logging.getLogger("urllib3").setLevel(urllib3)
 
 
 class StandardError(io.StringIO):
