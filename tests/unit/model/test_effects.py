@@ -49,25 +49,6 @@ def test_order_of_an_effect(raise_at: str, seen: list[str]) -> None:
     assert effects.seen == seen
 
 
-def test_without_a_fault_nothing_happens_around_an_effect() -> None:
-    done = []
-    with Effects()(Point.API_WRITE):
-        done.append(1)
-    assert done == [1]
-
-
-def test_effects_can_be_nested() -> None:
-    effects = Faulty()
-    with effects(Point.CDI_WRITE), effects(Point.CDI_RENAME):
-        pass
-    assert effects.seen == [
-        "before cdi.write",
-        "before cdi.rename",
-        "after cdi.rename",
-        "after cdi.write",
-    ]
-
-
 def test_a_point_names_what_is_affected_and_how() -> None:
     assert len({point.value for point in Point}) == len(Point)
     assert all(point.value.count(".") == 1 for point in Point)

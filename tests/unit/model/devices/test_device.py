@@ -26,20 +26,13 @@ from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.quantity import format_binary, parse_quantity
-from tests.unit.model.cards import CARD, OTHER
+from tests.unit.model.cards import CARD, OTHER, addresses
 
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,31}")
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
 
-addresses = st.builds(
-    PciAddress,
-    domain=st.integers(0, 2**32 - 1),
-    bus=st.integers(0, 255),
-    device=st.integers(0, 31),
-    function=st.integers(0, 7),
-)
 texts = st.text(min_size=1, max_size=200)
 # Of each taint: its value, and none. Only a problem of that value evicts, or none of it does.
 taints = [
