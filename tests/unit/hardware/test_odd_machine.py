@@ -221,10 +221,3 @@ def test_a_tool_that_prints_garbage_is_not_a_machine_without_cards(
     else:
         with pytest.raises(HardwareError, match="printed: \ufffd\ufffd\ufffd oops"):
             inventory(machine, edits)
-
-
-def test_a_simulated_fault_of_the_tool_is_one_error(tmp_path: Path) -> None:
-    machine = three(tmp_path)
-    machine.set_fault("efsmi-garbage")
-    with pytest.raises(HardwareError, match="shows no card"):
-        inventory(machine)

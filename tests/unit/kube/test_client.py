@@ -146,15 +146,3 @@ def test_a_token_that_cannot_be_read_again_is_no_answer(error: Exception) -> Non
     access = ClusterConfig("https://127.0.0.1:1", trusting(), token)
     with pytest.raises(Unavailable, match="no token for GET /version"):
         client(Connections(access)).server_version()
-
-
-DEEP = b'{"metadata": {"name": "a"}, "deep": ' + b'{"a": [' * 2500 + b"]}" * 2500 + b', "n": 1}'
-
-
-def test_an_object_that_is_nested_deeper_than_anything_of_kubernetes_is_cut() -> None:
-    """Any user may make a claim with such parameters; nobody else's is to be kept from us."""
-    body = b'{"type": "ADDED", "object": ' + DEEP + b"}\n" + line("ADDED", {"n": 2})
-    first, second = watch(body)
-    assert first.object["metadata"] == {"name": "a"}
-    assert first.object["n"] == 1
-    assert second.object == {"n": 2}
