@@ -8,7 +8,6 @@ import os
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 
 import pytest
 
@@ -82,11 +81,7 @@ def test_a_token_is_read_again_after_a_minute(tmp_path: Path) -> None:
 TOKEN = {"token": "secret"}
 
 
-def kubeconfig(
-    folder: Path,
-    cluster: Mapping[str, object] = MappingProxyType({}),
-    user: Mapping[str, object] = TOKEN,
-) -> Path:
+def kubeconfig(folder: Path, user: Mapping[str, object] = TOKEN, /, **cluster: object) -> Path:
     """Its context `x` is the current one, and `far` another, with a namespace."""
     server, far = "https://10.0.0.1:6443", "https://10.9.9.9:6443"
     content = {
@@ -111,7 +106,7 @@ def kubeconfig(
 def test_a_kubeconfig_with_a_token(account: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HTTPS_PROXY", raising=False)
     cluster = {"certificate-authority": str(account / "ca.crt"), "tls-server-name": "kubernetes"}
-    path = kubeconfig(account, cluster)
+    path = kubeconfig(account, **cluster)
     found = by_kubeconfig(path)
     assert (found.server, found.token()) == ("https://10.0.0.1:6443", "secret")
     assert (found.server_name, found.proxy) == ("kubernetes", "")
@@ -121,7 +116,7 @@ def test_a_kubeconfig_with_a_token(account: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_a_kubeconfig_that_trusts_anybody_and_goes_through_a_proxy(account: Path) -> None:
     cluster = {"insecure-skip-tls-verify": True, "proxy-url": "http://proxy:3128"}
-    found = by_kubeconfig(kubeconfig(account, cluster, {}))
+    found = by_kubeconfig(kubeconfig(account, {}, **cluster))
     assert (found.token(), found.proxy) == ("", "http://proxy:3128")
     assert found.tls.verify_mode is ssl.CERT_NONE
 
@@ -142,7 +137,7 @@ def test_a_plugin_that_gives_a_token(account: Path) -> None:
             "interactiveMode": "Never",
         }
     }
-    found = by_kubeconfig(kubeconfig(account, user=user))
+    found = by_kubeconfig(kubeconfig(account, user))
     assert found.token() == "from the plugin"
 
 
@@ -150,18 +145,18 @@ def test_a_kubeconfig_with_a_certificate_of_ours(account: Path) -> None:
     authority = Authority(account)
     ours = authority.client("ours", Identity("somebody"))
     user = {"client-certificate": str(ours.certificate), "client-key": str(ours.key)}
-    assert by_kubeconfig(kubeconfig(account, user=user)).token() == ""
+    assert by_kubeconfig(kubeconfig(account, user)).token() == ""
     embedded = {
         f"{key}-data": base64.b64encode(Path(path).read_bytes()).decode()
         for key, path in user.items()
     }
     trusted = base64.b64encode(authority.certificate.read_bytes()).decode()
     cluster = {"certificate-authority-data": trusted}
-    found = by_kubeconfig(kubeconfig(account, cluster, embedded))
+    found = by_kubeconfig(kubeconfig(account, embedded, **cluster))
     assert found.tls.cert_store_stats()["x509_ca"] == 1
     other = authority.client("other", Identity("somebody"))
     with pytest.raises(InvalidValue, match="KEY_VALUES_MISMATCH"):
-        by_kubeconfig(kubeconfig(account, user={**user, "client-key": str(other.key)}))
+        by_kubeconfig(kubeconfig(account, {**user, "client-key": str(other.key)}))
 
 
 @pytest.mark.parametrize(
