@@ -20,6 +20,7 @@ from dra_driver.model.errors import InvalidValue
 from dra_driver.model.mode import Mode
 
 BINPACK, SPREAD = Packing.BINPACK, Packing.SPREAD
+BOTH = {"nodes": "binpack", "cards": "spread"}
 
 
 def entry(parameters: object, driver: str = "gcu.enflame.com") -> dict[str, Any]:
@@ -31,41 +32,29 @@ def config(**fields: object) -> dict[str, Any]:
 
 
 UNDERSTOOD = {
-    "nothing more": (config(), PackingChoice()),
-    "an empty part": (config(packing={}), PackingChoice()),
-    "nodes": (config(packing={"nodes": "spread"}), PackingChoice(nodes=SPREAD)),
-    "cards": (config(packing={"cards": "binpack"}), PackingChoice(cards=BINPACK)),
-    "both": (
-        config(packing={"nodes": "binpack", "cards": "spread"}),
-        PackingChoice(BINPACK, SPREAD),
+    "nothing more": ({}, RequestConfig()),
+    "an empty part": ({"packing": {}}, RequestConfig()),
+    "nodes": ({"packing": {"nodes": "spread"}}, RequestConfig(PackingChoice(nodes=SPREAD))),
+    "cards": ({"packing": {"cards": "binpack"}}, RequestConfig(PackingChoice(cards=BINPACK))),
+    "both": ({"packing": BOTH}, RequestConfig(PackingChoice(BINPACK, SPREAD))),
+    "a packing left empty": (
+        {"packing": {"nodes": None, "cards": "spread"}},
+        RequestConfig(PackingChoice(cards=SPREAD)),
     ),
-    "a field left empty": (
-        config(packing={"nodes": None, "cards": "spread"}),
-        PackingChoice(cards=SPREAD),
-    ),
+    "slices": ({"slices": 2}, RequestConfig(slices=2)),
+    "a size": ({"size": 3}, RequestConfig(size=3)),
+    "an amount left empty": ({"slices": None}, RequestConfig()),
+    "memory": ({"memory": "14Gi"}, RequestConfig(measures=Measures(14336))),
+    "memory rounded up": ({"memory": "1"}, RequestConfig(measures=Measures(1))),
+    "cores": ({"cores": 24}, RequestConfig(measures=Measures(None, 24))),
+    "in hardware": ({"isolation": "fixed-share"}, RequestConfig(mode=Mode.DRS)),
+    "shared": ({"isolation": "best-effort"}, RequestConfig(mode=Mode.SHARED)),
 }
 
 
-@pytest.mark.parametrize(("parameters", "said"), UNDERSTOOD.values(), ids=UNDERSTOOD)
-def test_understood(parameters: object, said: PackingChoice) -> None:
-    assert read_config(entry(parameters), "claim team/one") == RequestConfig(said)
-
-
-@pytest.mark.parametrize(
-    ("amounts", "said"),
-    [
-        pytest.param({"slices": 2}, RequestConfig(slices=2), id="slices"),
-        pytest.param({"size": 3}, RequestConfig(size=3), id="a size"),
-        pytest.param({"slices": None}, RequestConfig(), id="a field left empty"),
-        pytest.param({"memory": "14Gi"}, RequestConfig(measures=Measures(14336)), id="memory"),
-        pytest.param({"memory": "1"}, RequestConfig(measures=Measures(1)), id="rounded up"),
-        pytest.param({"cores": 24}, RequestConfig(measures=Measures(None, 24)), id="cores"),
-        pytest.param({"isolation": "fixed-share"}, RequestConfig(mode=Mode.DRS), id="in hardware"),
-        pytest.param({"isolation": "best-effort"}, RequestConfig(mode=Mode.SHARED), id="shared"),
-    ],
-)
-def test_amounts(amounts: dict[str, object], said: RequestConfig) -> None:
-    assert read_config(entry(config(**amounts)), "claim team/one") == said
+@pytest.mark.parametrize(("fields", "said"), UNDERSTOOD.values(), ids=UNDERSTOOD)
+def test_understood(fields: dict[str, object], said: RequestConfig) -> None:
+    assert read_config(entry(config(**fields)), "claim team/one") == said
 
 
 @pytest.mark.parametrize(
@@ -75,6 +64,16 @@ def test_amounts(amounts: dict[str, object], said: RequestConfig) -> None:
         pytest.param([{"slices": 2}, {"slices": 3}], RequestConfig(slices=3), id="the later wins"),
         pytest.param(
             [{"slices": 2}, {"size": 3}], RequestConfig(slices=2, size=3), id="both are kept"
+        ),
+        pytest.param(
+            [{"packing": BOTH}, {"packing": {"nodes": "spread"}}],
+            RequestConfig(PackingChoice(SPREAD, SPREAD)),
+            id="the later wins in the part that it says",
+        ),
+        pytest.param(
+            [{"packing": BOTH}, {"slices": 2}],
+            RequestConfig(PackingChoice(BINPACK, SPREAD), slices=2),
+            id="a part of which the later says nothing stays",
         ),
     ],
 )

@@ -79,6 +79,12 @@ def three(root: Path, card: dict[str, Any] | None = None, **keys: Any) -> Simula
     return simulated(root, {"cards": cards, **keys})
 
 
+def unbind(simulated: SimulatedMachine, address: str) -> None:
+    """The kernel driver does not hold the card."""
+    folder = (simulated.root / f"sys/bus/pci/devices/{address}/enflame").resolve()
+    folder.rename(folder.with_name("gone"))
+
+
 def addresses(found: HardwareScan) -> list[str]:
     return [str(card.address) for card in found.cards]
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from dra_driver.hardware.drs.rows import (
     parse_instances,
     parse_older_instances,
+    parse_profiles,
     parse_summary_instances,
 )
 from dra_driver.hardware.efsmi.field_reader import last_line, shown
@@ -23,16 +24,26 @@ from dra_driver.hardware.efsmi.query import parse_query, parse_query_json
 from dra_driver.hardware.efsmi.summary import parse_summary
 from dra_driver.model.errors import HardwareError
 from tests.unit.efsmi_outputs import BANNER, INSTANCES, LIST, OLD_QUERY, QUERY, SUMMARY
+from tests.unit.hardware.drs.test_rows import LISTING, PROFILES
 
 Parse = Callable[[str], object]
 
-PARSERS: list[Parse] = [parse_list, parse_query, parse_query_json, parse_summary, last_line]
-REAL = [BANNER + LIST, QUERY, OLD_QUERY, SUMMARY + INSTANCES, '{"devices": [{"id": 0}]}']
+PARSERS: dict[str, Parse] = {
+    parse.__name__: parse
+    for parse in (parse_list, parse_query, parse_query_json, parse_summary, last_line)
+} | {
+    parse.__name__: partial(parse, index=0)
+    for parse in (parse_instances, parse_older_instances, parse_summary_instances, parse_profiles)
+}
+JSON = '{"devices": [{"id": 0}]}'
+REAL = [BANNER + LIST, QUERY, OLD_QUERY, SUMMARY + INSTANCES, JSON, LISTING, PROFILES]
 
 # Pieces of real outputs in any order, with noise between: near misses, which noise alone is not.
 lines = st.sampled_from([line for text in REAL for line in text.splitlines()])
 noise = st.text(max_size=20) | st.binary(max_size=20).map(lambda b: b.decode("utf-8", "replace"))
-jumbled = st.lists(lines | noise, max_size=30).map("\n".join)
+words = st.sampled_from(["0", "1", "|", "1g.6gb", "3g.20gb", "6860MiB", "x-1", "℃", "\0", " "])
+fields = st.lists(words).map(" ".join)
+jumbled = st.lists(lines | fields | noise, max_size=30).map("\n".join)
 
 
 @st.composite
@@ -44,7 +55,7 @@ def damaged(draw: st.DrawFn) -> str:
     return text[:start] + draw(noise) + text[end:]
 
 
-@pytest.mark.parametrize("parse", PARSERS, ids=lambda parse: parse.__name__)
+@pytest.mark.parametrize("parse", PARSERS.values(), ids=PARSERS)
 @given(text=jumbled | damaged() | noise)
 def test_any_text_has_an_answer_or_a_hardware_error(parse: Parse, text: str) -> None:
     with suppress(HardwareError):
@@ -73,7 +84,7 @@ def test_what_is_shown_is_one_short_printable_line(text: str) -> None:
 LONG = 200_000
 
 
-@pytest.mark.parametrize("parse", PARSERS, ids=lambda parse: parse.__name__)
+@pytest.mark.parametrize("parse", PARSERS.values(), ids=PARSERS)
 @pytest.mark.parametrize(
     "text",
     [
@@ -103,9 +114,9 @@ def test_no_text_takes_long(parse: Parse, text: str) -> None:
         (parse_query, "DEV ID 0\n" * 513),
         (parse_query_json, f'{{"devices": [{", ".join(["""{"id": 0}"""] * 513)}]}}'),
         (parse_list, "0 a 0000:0d:00.0 b\n" * 513),
-        (partial(parse_instances, index=0), "0 1g.6gb 1 u\n" * 513),
-        (partial(parse_older_instances, index=0), "0 1g.6gb 0 1 0:1\n" * 513),
-        (partial(parse_summary_instances, index=0), "0 1g.6gb 1\n" * 513),
+        (PARSERS["parse_instances"], "0 1g.6gb 1 u\n" * 513),
+        (PARSERS["parse_older_instances"], "0 1g.6gb 0 1 0:1\n" * 513),
+        (PARSERS["parse_summary_instances"], "0 1g.6gb 1\n" * 513),
     ],
     ids=["text", "json", "list", "instances", "older instances", "summary's instances"],
 )

@@ -22,6 +22,7 @@ from tests.unit.hardware.doctored import (
     reasons,
     simulated,
     three,
+    unbind,
 )
 
 
@@ -40,7 +41,9 @@ def test_shipped_machines_are_read_as_they_are(tmp_path: Path, name: str) -> Non
         assert (card.model, card.uuid) == (truth.model, truth.uuid)
         assert card.memory_mib == truth.form.memory_mib
         assert card.driver_version == machine.state().driver_version
-        assert card.ecc is None or card.ecc.current == (truth.ecc_current == "Enable")
+        has_ecc = truth.ecc_current == "Enable"
+        ecc = None if truth.ecc_current == "N/A" else Ecc(current=has_ecc, pending=has_ecc)
+        assert card.ecc == ecc
         assert card.numa_node == (truth.numa_node if truth.numa_node >= 0 else None)
         assert card.nodes[0].path == f"/dev/gcu{truth.minor}"
         assert (card.virtualization, card.problems) == (Virtualization.DISABLED, ())
@@ -74,26 +77,19 @@ def test_versions_of_the_tool(
 
 
 @pytest.mark.parametrize("tool", [{}, {"json": False}], ids=["JSON", "text"])
-def test_a_domain_of_five_digits(tmp_path: Path, tool: dict[str, Any]) -> None:
-    """Linux has them below bridges such as Intel's VMD; the summary prints two digits."""
-    cards = [
-        {"bdf": "10000:01:00.0", "model": "S60", "pciPath": "pci10000:00/10000:00:02.0"},
-        {"bdf": "0000:01:00.0", "model": "S60"},
-    ]
+@pytest.mark.parametrize(
+    ("printed", "address"),
+    [
+        pytest.param("10000:0d:00.0", "10000:0d:00.0", id="five digits, as below Intel's VMD"),
+        pytest.param("00000001:0d:00.0", "0001:0d:00.0", id="eight digits are four in sysfs"),
+    ],
+)
+def test_another_domain(tmp_path: Path, tool: dict[str, Any], printed: str, address: str) -> None:
+    """The summary prints two digits of each."""
+    cards = [{"bdf": bdf, "model": "S60"} for bdf in (printed, "0000:0d:00.0")]
     found = inventory(simulated(tmp_path, {"cards": cards, "efsmi": tool}))
     assert not found.failures
-    assert addresses(found) == ["0000:01:00.0", "10000:01:00.0"]
-    assert [card.index for card in found.cards] == [1, 0]
-
-
-@pytest.mark.parametrize("tool", [{}, {"json": False}], ids=["JSON", "text"])
-def test_domains_of_eight_digits_in_efsmi_are_four_in_sysfs(
-    tmp_path: Path, tool: dict[str, Any]
-) -> None:
-    cards = [{"bdf": "00000001:0d:00.0", "model": "S60"}, {"bdf": "0000:0d:00.0", "model": "S60"}]
-    found = inventory(simulated(tmp_path, {"cards": cards, "efsmi": tool}))
-    assert not found.failures
-    assert addresses(found) == ["0000:0d:00.0", "0001:0d:00.0"]
+    assert addresses(found) == ["0000:0d:00.0", address]
     assert [card.index for card in found.cards] == [1, 0]
 
 
@@ -126,12 +122,6 @@ def test_drs_mode_is_told_and_no_problem(tmp_path: Path) -> None:
     assert (first.virtualization, first.problems) == (Virtualization.DRS, ())
 
 
-def test_ecc_is_told_now_and_after_the_reset(tmp_path: Path) -> None:
-    machine = three(tmp_path)
-    machine.set_card("0000:0d:00.0", eccPending="Disable")
-    assert inventory(machine).cards[0].ecc == Ecc(current=True, pending=False)
-
-
 def test_a_card_in_efsmi_alone_is_told(tmp_path: Path) -> None:
     machine = three(tmp_path)
     (machine.root / "sys/bus/pci/devices/0000:0e:00.0").unlink()
@@ -142,25 +132,24 @@ def test_a_card_in_efsmi_alone_is_told(tmp_path: Path) -> None:
     }
 
 
-def test_a_card_that_the_kernel_driver_did_not_take(tmp_path: Path) -> None:
+def test_cards_that_cannot_be_published_cost_no_other(tmp_path: Path) -> None:
+    """The kernel driver did not take one of them; the other has no device node."""
     machine = three(tmp_path)
-    folder = machine.root / "sys/bus/pci/devices/0000:0e:00.0/enflame"
-    folder.resolve().rename(folder.resolve().with_name("gone"))
-    assert "is not bound to card 0000:0e:00.0" in reasons(inventory(machine))["0000:0e:00.0"]
-
-
-def test_a_card_without_its_device_node(tmp_path: Path) -> None:
-    machine = three(tmp_path)
-    (machine.root / "dev/gcu1").unlink()
+    unbind(machine, "0000:0e:00.0")
+    (machine.root / "dev/gcu2").unlink()
     found = inventory(machine)
-    assert "gcu1 does not exist" in reasons(found)["0000:0e:00.0"]
-    assert addresses(found) == ["0000:0d:00.0", "0000:0f:00.0"]
+    assert addresses(found) == ["0000:0d:00.0"]
+    assert "is not bound to card 0000:0e:00.0" in reasons(found)["0000:0e:00.0"]
+    assert "gcu2 does not exist" in reasons(found)["0000:0f:00.0"]
 
 
 def test_a_lost_card_is_not_found(tmp_path: Path) -> None:
     machine = simulated(tmp_path)
     view = reader(machine)
-    first = view.inventory().cards[0]
+    first, second, *_ = view.inventory().cards
+    unbind(machine, str(second.address))
+    with pytest.raises(HardwareError, match="is not bound to card"):
+        view.card(second)
     machine.lose_card(str(first.address))
     assert first.address not in {card.address for card in view.inventory().cards}
     with pytest.raises(HardwareError, match="gone from the PCI bus"):
@@ -186,15 +175,6 @@ def test_a_card_that_is_as_it_was_is_read_without_listing_folders(
     first = view.inventory().cards[0]
     monkeypatch.delattr(os, "scandir")
     assert view.card(first) == first
-
-
-def test_a_card_that_the_driver_lost_cannot_be_read_again(tmp_path: Path) -> None:
-    machine = simulated(tmp_path)
-    view = reader(machine)
-    first = view.inventory().cards[0]
-    machine.set_machine(driverLoaded=False)
-    with pytest.raises(HardwareError, match="is not bound to card"):
-        view.card(first)
 
 
 def test_two_cards_share_a_switch(tmp_path: Path) -> None:

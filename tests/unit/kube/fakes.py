@@ -10,8 +10,6 @@ from dra_driver.kube.errors import KubeError
 from dra_driver.kube.resources import Resource
 from dra_driver.model.claims.claim import Object
 
-Answer = Sequence[WatchEvent] | KubeError
-
 
 class FakeWatch:
     """Yields its events, then ends, raises, or stays open until it is closed."""

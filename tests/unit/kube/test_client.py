@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from dra_driver.kube.api import Change, Listing
-from dra_driver.kube.client import Client, connect
+from dra_driver.kube.client import Client
 from dra_driver.kube.errors import Gone, Unavailable
 from dra_driver.kube.http.cluster_config import ClusterConfig, trusting
 from dra_driver.kube.http.connection import HttpConnection
@@ -18,7 +17,6 @@ from dra_driver.kube.http.connections import Connections
 from dra_driver.kube.resources import RESOURCE_CLAIMS, RESOURCE_SLICES
 from dra_driver.kube.watch_stream import WatchStream
 from dra_driver.model.effects import Effects
-from dra_driver.model.errors import InvalidValue
 
 
 class Pieces:
@@ -96,14 +94,17 @@ class Pages:
         return SimpleNamespace(status=self._status, body=body, headers={})
 
 
+def client(connections: Pages | Connections) -> Client:
+    return Client(cast("Connections", connections), effects=Effects(), user_agent="tests/1")
+
+
 def test_a_list_of_metadata_asks_for_nothing_else_on_each_page() -> None:
     items = [{"kind": "PartialObjectMetadata", "metadata": {"name": name}} for name in "ab"]
     pages = Pages(
         {"metadata": {"continue": "next"}, "items": items[:1]},
         {"metadata": {"resourceVersion": "7"}, "items": items[1:]},
     )
-    client = Client(cast("Connections", pages), effects=Effects(), user_agent="tests/1")
-    listed = client.list_metadata(RESOURCE_CLAIMS)
+    listed = client(pages).list_metadata(RESOURCE_CLAIMS)
     version = {"apiVersion": "resource.k8s.io/v1"}
     assert listed == Listing((items[0] | version, items[1] | version), "7")
     path = "/apis/resource.k8s.io/v1/resourceclaims?limit=500"
@@ -121,26 +122,14 @@ def test_a_list_of_metadata_asks_for_nothing_else_on_each_page() -> None:
     ids=["served", "without the kind", "no such group"],
 )
 def test_whether_a_kind_is_served(answer: Pages, served: bool) -> None:
-    client = Client(cast("Connections", answer), effects=Effects(), user_agent="tests/1")
-    assert client.serves(RESOURCE_SLICES) is served
+    assert client(answer).serves(RESOURCE_SLICES) is served
     assert answer.asked == [("/apis/resource.k8s.io/v1", "application/json")]
 
 
 def test_a_server_that_does_not_say_what_it_serves() -> None:
     answer = Pages({"kind": "Status", "reason": "ServiceUnavailable"}, status=503)
-    client = Client(cast("Connections", answer), effects=Effects(), user_agent="tests/1")
     with pytest.raises(Unavailable):
-        client.serves(RESOURCE_SLICES)
-
-
-@pytest.mark.parametrize("kubeconfig", [None, Path("/nonexistent/kubeconfig")])
-def test_no_configuration_is_told_with_the_remedy(
-    kubeconfig: Path | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    with pytest.raises(InvalidValue) as refused:
-        connect(kubeconfig, effects=Effects(), user_agent="tests/1")
-    assert "name a kubeconfig" in refused.value.remedy
+        client(answer).serves(RESOURCE_SLICES)
 
 
 @pytest.mark.parametrize(
@@ -155,18 +144,5 @@ def test_a_token_that_cannot_be_read_again_is_no_answer(error: Exception) -> Non
         raise error
 
     access = ClusterConfig("https://127.0.0.1:1", trusting(), token)
-    client = Client(Connections(access), effects=Effects(), user_agent="tests/1")
     with pytest.raises(Unavailable, match="no token for GET /version"):
-        client.server_version()
-
-
-DEEP = b'{"metadata": {"name": "a"}, "deep": ' + b'{"a": [' * 2500 + b"]}" * 2500 + b', "n": 1}'
-
-
-def test_an_object_that_is_nested_deeper_than_anything_of_kubernetes_is_cut() -> None:
-    """Any user may make a claim with such parameters; nobody else's is to be kept from us."""
-    body = b'{"type": "ADDED", "object": ' + DEEP + b"}\n" + line("ADDED", {"n": 2})
-    first, second = watch(body)
-    assert first.object["metadata"] == {"name": "a"}
-    assert first.object["n"] == 1
-    assert second.object == {"n": 2}
+        client(Connections(access)).server_version()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import cast
 
@@ -33,52 +32,60 @@ WAITING = EventLimits(burst=1, spacing=30.0)  # as the controller has them
 UNLIMITED = EventLimits(burst=10_000, total_burst=10_000)
 
 
-class Written:
-    """Takes events, or refuses them."""
+class Bench:
+    """A recorder, whose server raises these errors, one at each call, and then takes events.
 
-    def __init__(self, error: KubeError | None = None) -> None:
+    Only a test moves its clock `now`. Its pauses, `waits`, take no time; it is stopped in the last
+    of so many.
+    """
+
+    def __init__(
+        self, *errors: KubeError, limits: EventLimits | None = None, stops_after: int = 100
+    ) -> None:
+        self.now = 0.0
+        self.waits: list[float] = []
+        self.tries: list[Object] = []
         self.events: list[Object] = []
-        self._error = error
+        self._errors = [*errors]
+        self._stops_after = stops_after
+        self.recorder = EventRecorder(
+            cast("Api", self),
+            controller="gcu.enflame.com/controller",
+            instance="replica-0",
+            clock=lambda: self.now,
+            limits=limits,
+            now=lambda: datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+            wait=self._wait,
+        )
 
     def create(self, resource: Resource, body: Object) -> Object:
-        if self._error is not None:
-            raise self._error
+        self.tries.append(body)
+        if self._errors:
+            raise self._errors.pop(0)
         self.events.append(body)
         return body
 
+    def _wait(self, seconds: float) -> bool:
+        self.waits.append(seconds)
+        return len(self.waits) >= self._stops_after
 
-def recorder(
-    api: Written,
-    clock: Callable[[], float] = lambda: 0.0,
-    limits: EventLimits | None = None,
-) -> EventRecorder:
-    return EventRecorder(
-        cast("Api", api),
-        controller="gcu.enflame.com/controller",
-        instance="replica-0",
-        clock=clock,
-        limits=limits,
-        now=lambda: datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
-    )
+    def say(self, note: Note = "why", regarding: Object = POD) -> float:
+        return self.recorder.record(
+            regarding, kind=EventType.WARNING, reason="Failed", note=note, action="Allocate"
+        )
 
-
-def say(events: EventRecorder, note: Note = "why", regarding: Object = POD) -> float:
-    return events.record(
-        regarding, kind=EventType.WARNING, reason="Failed", note=note, action="Allocate"
-    )
-
-
-def finish(events: EventRecorder) -> None:
-    events.start()
-    events.stop()
+    def written(self) -> list[str]:
+        """The notes of what is there once all was written."""
+        self.recorder.start()
+        self.recorder.stop()
+        return [each["note"] for each in self.events]
 
 
 def test_what_is_written() -> None:
-    api = Written()
-    events = recorder(api)
-    say(events)
-    finish(events)
-    [event] = api.events
+    bench = Bench()
+    bench.say()
+    bench.written()
+    [event] = bench.events
     assert event["metadata"]["namespace"] == "ns"
     assert event["metadata"]["name"].startswith("p.")
     del event["metadata"]
@@ -103,129 +110,73 @@ def test_what_is_written() -> None:
 
 
 def test_the_same_is_told_once_in_a_while() -> None:
-    api, now = Written(), [0.0]
-    events = recorder(api, lambda: now[0])
-    say(events)
-    say(events)
-    say(events, "another reason")
-    now[0] = 299.0
-    say(events)
-    now[0] = 301.0
-    say(events)
-    finish(events)
-    assert [each["note"] for each in api.events] == ["why", "another reason", "why"]
+    bench = Bench()
+    for bench.now, note in ((0, "why"), (0, "why"), (0, "another"), (299, "why"), (301, "why")):
+        bench.say(note)
+    assert bench.written() == ["why", "another", "why"]
 
 
 def test_what_may_not_be_sent_is_not_built() -> None:
     """Why a pod waits is dear to find out: it is counted over all nodes."""
-    api, now, built = Written(), [0.0], [0]
+    bench, built = Bench(limits=WAITING), [0]
 
     def why() -> str:
         built[0] += 1
         return f"why {built[0]}"
 
-    events = recorder(api, lambda: now[0], WAITING)
     for _ in range(100):
-        say(events, why)
-        now[0] += 0.1
+        bench.say(why)
+        bench.now += 0.1
     assert built == [1]
-    now[0] = 30.0
-    say(events, why)
-    finish(events)
-    assert [each["note"] for each in api.events] == ["why 1", "why 2"]
+    bench.now = 30.0
+    bench.say(why)
+    assert bench.written() == ["why 1", "why 2"]
 
 
 def test_another_note_for_the_same_reason_keeps_its_distance() -> None:
-    api, now = Written(), [0.0]
-    events = recorder(api, lambda: now[0], WAITING)
-    assert say(events, "8 cards: 5 held") == 0.0
-    now[0] = 10.0
-    assert say(events, "8 cards: 4 held") == 20.0
-    assert say(events, "8 cards: 4 held", {**POD, "metadata": {"name": "other"}}) == 0.0
-    now[0] = 30.0
-    assert say(events, "8 cards: 4 held") == 0.0
-    finish(events)
-    assert [each["note"] for each in api.events] == [
-        "8 cards: 5 held",
-        "8 cards: 4 held",
-        "8 cards: 4 held",
-    ]
+    bench = Bench(limits=WAITING)
+    assert bench.say("8 cards: 5 held") == 0.0
+    bench.now = 10.0
+    assert bench.say("8 cards: 4 held") == 20.0
+    assert bench.say("of another", {**POD, "metadata": {"name": "other"}}) == 0.0
+    bench.now = 30.0
+    assert bench.say("8 cards: 4 held") == 0.0
+    assert bench.written() == ["8 cards: 5 held", "of another", "8 cards: 4 held"]
 
 
 def test_a_long_note_is_cut_at_its_bytes() -> None:
-    api = Written()
-    events = recorder(api)
-    say(events, "é" * 1000)
-    finish(events)
-    note = api.events[0]["note"]
+    bench = Bench()
+    bench.say("é" * 1000)
+    [note] = bench.written()
     assert len(note.encode()) <= 1024
     assert note.endswith("é…")
 
 
 def test_events_of_cluster_wide_objects_stand_in_default() -> None:
-    api = Written()
-    events = recorder(api)
-    say(events, regarding={"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}})
-    finish(events)
-    assert api.events[0]["metadata"]["namespace"] == "default"
-    assert api.events[0]["regarding"] == {"apiVersion": "v1", "kind": "Node", "name": "n"}
-
-
-def test_a_refusal_is_logged_only(caplog: pytest.LogCaptureFixture) -> None:
-    events = recorder(Written(Forbidden("not allowed")))
-    say(events)
-    finish(events)
-    assert "not allowed" in caplog.text
-
-
-class Refusing(Written):
-    """Raises these errors, one at each call, then takes events."""
-
-    def __init__(self, *errors: KubeError) -> None:
-        super().__init__()
-        self.errors = [*errors]
-        self.tries: list[Object] = []
-
-    def create(self, resource: Resource, body: Object) -> Object:
-        self.tries.append(body)
-        if self.errors:
-            raise self.errors.pop(0)
-        return super().create(resource, body)
-
-
-def waiting_recorder(api: Written, waits: list[float], *, stops_after: int = 100) -> EventRecorder:
-    """Its pauses take no time; the recorder is stopped in the last of so many."""
-
-    def wait(seconds: float) -> bool:
-        waits.append(seconds)
-        return len(waits) >= stops_after
-
-    return EventRecorder(
-        cast("Api", api), controller="gcu.enflame.com/agent", instance="agent-0", wait=wait
-    )
+    bench = Bench()
+    bench.say(regarding={"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}})
+    bench.written()
+    assert bench.events[0]["metadata"]["namespace"] == "default"
+    assert bench.events[0]["regarding"] == {"apiVersion": "v1", "kind": "Node", "name": "n"}
 
 
 def test_an_event_is_written_again_if_the_server_is_away_or_busy() -> None:
     """It says what has just changed, and nobody reports that again."""
-    api = Refusing(Unavailable("away"), TooManyRequests("busy", retry_after=7.0))
-    waits: list[float] = []
-    events = waiting_recorder(api, waits)
-    say(events)
-    finish(events)
-    assert [each["note"] for each in api.events] == ["why"]
-    assert api.tries[0] is api.tries[2], "under the same name: the answer may have been lost"
-    assert 0.0 < waits[0] <= 1.0
-    assert waits[1] == 7.0
+    bench = Bench(Unavailable("away"), TooManyRequests("busy", retry_after=7.0))
+    bench.say()
+    assert bench.written() == ["why"]
+    assert bench.tries[0] is bench.tries[2], "under the same name: the answer may have been lost"
+    assert 0.0 < bench.waits[0] <= 1.0
+    assert bench.waits[1] == 7.0
 
 
 def test_an_event_of_which_only_the_answer_was_lost_is_written_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    api = Refusing(Unavailable("no answer"), AlreadyExists("it is there", status=409))
-    events = waiting_recorder(api, [])
-    say(events)
-    finish(events)
-    assert (len(api.tries), api.events) == (2, [])
+    bench = Bench(Unavailable("no answer"), AlreadyExists("it is there", status=409))
+    bench.say()
+    assert bench.written() == []
+    assert len(bench.tries) == 2
     assert "cannot write" not in caplog.text
 
 
@@ -238,50 +189,45 @@ def test_an_event_of_which_only_the_answer_was_lost_is_written_once(
     ],
     ids=["away", "webhook", "forbidden"],
 )
-def test_one_event_does_not_delay_the_others_for_ever(error: KubeError, tries: int) -> None:
-    api = Refusing(*[error] * tries)
-    events = waiting_recorder(api, [])
-    say(events)
-    say(events, "another")
-    finish(events)
-    assert len(api.tries) == tries + 1
-    assert [each["note"] for each in api.events] == ["another"]
+def test_one_event_does_not_delay_the_others_for_ever(
+    error: KubeError, tries: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = Bench(*[error] * tries)
+    bench.say()
+    bench.say("another")
+    assert bench.written() == ["another"]
+    assert len(bench.tries) == tries + 1
+    assert f"cannot write the event Failed: {error}" in caplog.text
 
 
 def test_after_the_end_nothing_is_tried_again() -> None:
-    api = Refusing(*[Unavailable("away")] * 9)
-    events = waiting_recorder(api, [], stops_after=2)
-    say(events)
-    finish(events)
-    assert len(api.tries) == 2
+    bench = Bench(*[Unavailable("away")] * 9, stops_after=2)
+    bench.say()
+    bench.written()
+    assert len(bench.tries) == 2
 
 
 def test_the_end_interrupts_a_pause() -> None:
-    api = Refusing(Unavailable("away", retry_after=60.0))
-    events = recorder(api)
-    say(events)
+    api = Bench(Unavailable("away", retry_after=60.0))
+    events = EventRecorder(cast("Api", api), controller="gcu.enflame.com/agent", instance="agent-0")
+    events.record(POD, kind=EventType.WARNING, reason="Failed", note="why", action="Allocate")
     events.start()
     events.stop(timeout=60)
     assert not events.is_alive()
 
 
-def test_a_full_queue_drops_and_logs(caplog: pytest.LogCaptureFixture) -> None:
-    events = recorder(Written(), limits=UNLIMITED)
-    with caplog.at_level(logging.WARNING):
-        for number in range(1001):
-            say(events, f"reason {number}")
-    assert "dropped Failed: reason 1000" in caplog.text
-
-
-def test_what_found_no_room_is_told_later() -> None:
+def test_a_full_queue_drops_and_logs_and_what_found_no_room_is_told_later(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """Else who comes last in a long line would never be told."""
-    api = Written()
-    events = recorder(api, limits=UNLIMITED)
+    bench = Bench(limits=UNLIMITED)
     for number in range(1000):
-        say(events, f"reason {number}")
-    assert say(events, "the last") == 30.0
-    events.start()
-    while say(events, "the last"):
+        bench.say(f"reason {number}")
+    with caplog.at_level(logging.WARNING):
+        assert bench.say("the last") == 30.0
+    assert "dropped Failed: the last" in caplog.text
+    bench.recorder.start()
+    while bench.say("the last"):
         pass  # until the thread has made room
-    events.stop()
-    assert api.events[-1]["note"] == "the last"
+    bench.recorder.stop()
+    assert bench.events[-1]["note"] == "the last"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -11,45 +13,23 @@ from dra_driver.kube.errors import Unavailable
 from dra_driver.kube.preflight import check_server, check_visible, missing_dra
 from dra_driver.kube.resources import RESOURCE_SLICES, Resource
 from dra_driver.model.errors import Refused
+from tests.fake_api.api import KNOWN, FakeApi
 
 
-@pytest.mark.parametrize("minor", [34, 35, 36, 37])
-def test_served(minor: int) -> None:
-    check_server(ServerVersion(1, minor))
-
-
-def test_older_ones_are_refused_with_the_reason() -> None:
-    with pytest.raises(Refused) as refused:
-        check_server(ServerVersion(1, 33, "v1.33.9"))
-    assert "v1.33.9, which does not serve resource.k8s.io/v1" in refused.value.what
-    assert "1.34 or newer" in refused.value.remedy
-
-
-@pytest.mark.parametrize("minor", [36, 37])
-def test_visible_slices_are_for_servers_with_taints(minor: int) -> None:
-    check_visible(ServerVersion(1, minor))
-
-
-@pytest.mark.parametrize("minor", [34, 35])
-def test_visible_slices_are_refused_where_taints_are_dropped(minor: int) -> None:
-    with pytest.raises(Refused) as refused:
-        check_visible(ServerVersion(1, minor, f"v1.{minor}.4"))
-    assert f"v1.{minor}.4, which drops device taints" in refused.value.what
-    assert "sliceForm" in refused.value.remedy
-
-
-class Server:
-    """Serves DRA, or not; `error` is what it answers in place of what it serves."""
-
-    def __init__(self, *, dra: bool, error: Exception | None = None) -> None:
-        self._dra = dra
-        self._error = error
-
-    def serves(self, resource: Resource) -> bool:
-        assert resource is RESOURCE_SLICES
-        if self._error is not None:
-            raise self._error
-        return self._dra
+@pytest.mark.parametrize(
+    ("check", "oldest", "words"),
+    [
+        (check_server, 34, r"v1\.33\.9, which does not serve resource.k8s.io/v1; .*1\.34 or newer"),
+        (check_visible, 36, r"v1\.35\.9, which drops device taints: .*; let the chart's sliceForm"),
+    ],
+)
+def test_older_ones_are_refused_with_the_reason(
+    check: Callable[[ServerVersion], None], oldest: int, words: str
+) -> None:
+    check(ServerVersion(1, oldest))
+    check(ServerVersion(1, oldest + 1))
+    with pytest.raises(Refused, match=words):
+        check(ServerVersion(1, oldest - 1, f"v1.{oldest - 1}.9"))
 
 
 @pytest.mark.parametrize(
@@ -64,12 +44,15 @@ class Server:
     ids=["1.36", "1.34", "1.33", "1.30", "switched off"],
 )
 def test_whether_there_is_dra_that_would_do(minor: int, dra: bool, missing: str) -> None:
-    said = missing_dra(cast("Api", Server(dra=dra)), ServerVersion(1, minor))
+    api = FakeApi(served=KNOWN if dra else KNOWN - {RESOURCE_SLICES})
+    said = missing_dra(api, ServerVersion(1, minor))
     assert said == (missing and said)
     assert missing in said
 
 
 def test_a_server_that_does_not_say_is_not_taken_for_one_without() -> None:
-    silent = Server(dra=False, error=Unavailable("no answer"))
+    def silent(_: Resource) -> bool:
+        raise Unavailable("no answer")
+
     with pytest.raises(Unavailable):
-        missing_dra(cast("Api", silent), ServerVersion(1, 36))
+        missing_dra(cast("Api", SimpleNamespace(serves=silent)), ServerVersion(1, 36))

@@ -19,19 +19,11 @@ _RAW = b"\x0a\x03\x0a\x01n" + b"\x12\x04\x0a\x02{}"
 _OBJECT = b"k8s\x00" + _TYPE_META + b"\x12" + bytes([len(_RAW)]) + _RAW + b"\x1a\x00\x22\x00"
 
 
-def fields(message: bytes) -> list[tuple[int, bytes]]:
-    """The fields, all of which must be length-delimited; lengths have at most two octets."""
-    found, position = [], 0
-    while position < len(message):
-        tag, length = message[position : position + 2]
-        position += 2
-        if length & 0x80:
-            length = length & 0x7F | message[position] << 7
-            position += 1
-        assert tag & 7 == 2
-        found.append((tag >> 3, message[position : position + length]))
-        position += length
-    return found
+def field(number: int, content: bytes) -> bytes:
+    """Length-delimited, with a length of one octet or two."""
+    length = len(content)
+    octets = [length] if length < 0x80 else [length & 0x7F | 0x80, length >> 7]
+    return bytes([number << 3 | 2, *octets]) + content
 
 
 def test_what_changes_is_appended() -> None:
@@ -39,19 +31,14 @@ def test_what_changes_is_appended() -> None:
     changed = with_metadata(
         _OBJECT, "42", finalizers=[finalizer, "g"], annotations={"example.com/a": "1"}
     )
-    assert changed.startswith(b"k8s\x00")
-    envelope = fields(changed[4:])
-    assert envelope[0] == (1, _TYPE_META[2:])
-    [(_, raw)] = [field for field in envelope if field[0] == 2]
-    assert raw.startswith(_RAW)
-    [(number, metadata)] = fields(raw[len(_RAW) :])
-    assert number == 1
-    assert fields(metadata) == [
-        (6, b"42"),
-        (12, b"\x0a\x0dexample.com/a\x12\x011"),
-        (14, finalizer.encode()),
-        (14, b"g"),
-    ]
+    metadata = (
+        field(6, b"42")
+        + field(12, field(1, b"example.com/a") + field(2, b"1"))
+        + field(14, finalizer.encode())
+        + field(14, b"g")
+    )
+    raw = _RAW + field(1, metadata)
+    assert changed == b"k8s\x00" + _TYPE_META + field(2, raw) + b"\x1a\x00\x22\x00"
 
 
 @pytest.mark.parametrize(

@@ -75,12 +75,6 @@ def test_a_watch_that_asks_for_patience_goes_on_from_the_last_event() -> None:
     assert waited.waits[0] == 3.0
 
 
-def test_a_broken_watch_goes_on_from_the_last_event_without_a_list() -> None:
-    api = FakeApi(listing, scripted(FakeWatch([added("a", 11)], Unavailable("reset by peer"))))
-    run(api, Told(), budget=0.9)
-    assert api.calls == ["list", "watch 10", "watch 11"]
-
-
 def test_after_a_short_silence_it_goes_on_without_a_list() -> None:
     silence = [Unavailable("connection refused")] * 2
     api = FakeApi(listing, scripted(FakeWatch([added("a", 11)]), *silence, FakeWatch([])))

@@ -1,10 +1,20 @@
-"""Cards to describe devices with."""
+"""Cards to describe devices with, and their addresses."""
 
 from __future__ import annotations
+
+from hypothesis import strategies as st
 
 from dra_driver.model.card import Card, DeviceNode, Ecc, Problem, Readings, Virtualization
 from dra_driver.model.names import TAINT_UNHEALTHY
 from dra_driver.model.pci import PciAddress
+
+addresses = st.builds(
+    PciAddress,
+    domain=st.integers(0, 2**32 - 1),
+    bus=st.integers(0, 255),
+    device=st.integers(0, 31),
+    function=st.integers(0, 7),
+)
 
 CARD = Card(
     address=PciAddress(0, 0x0D, 0, 0),

@@ -7,7 +7,6 @@ import re
 import pytest
 
 from dra_driver.model import names
-from dra_driver.model.mode import Mode
 
 DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
@@ -31,15 +30,6 @@ DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*
 )
 def test_a_name_of_the_public_interface(name: str, value: str) -> None:
     assert getattr(names, name) == value
-
-
-def test_modes_are_the_values_of_the_attribute_type() -> None:
-    assert [mode.value for mode in Mode] == ["whole", "shared", "drs"]
-    assert str(Mode.DRS) == "drs"
-
-
-def test_vendors_are_as_sysfs_prints_them() -> None:
-    assert {"1e36", "1ea0"} == names.PCI_VENDORS
 
 
 @pytest.mark.parametrize(

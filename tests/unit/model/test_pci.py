@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.pci import PciAddress
-
-addresses = st.builds(
-    PciAddress,
-    domain=st.integers(0, 2**32 - 1),
-    bus=st.integers(0, 255),
-    device=st.integers(0, 31),
-    function=st.integers(0, 7),
-)
+from tests.unit.model.cards import addresses
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,12 @@ from contextlib import ExitStack
 from http import HTTPStatus
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from dra_driver.model.errors import InvalidValue
 from dra_driver.telemetry.http_server import ConnectionHandler, ConnectionLimit, HttpServer
 from dra_driver.telemetry.probes import MOST_CONNECTIONS, ProbeServer
 from tests.descriptors import readable
-from tests.unit.telemetry.test_probes import ask
+from tests.unit.telemetry.asking import Serve, ask
 
 MODULE = "dra_driver.telemetry.http_server"
 
@@ -41,13 +40,9 @@ def slow() -> Iterator[Check]:
 
 
 @pytest.fixture
-def server(slow: Check) -> Iterator[ProbeServer]:
+def server(serve: Serve, slow: Check) -> ProbeServer:
     """``/readyz`` is slow there."""
-    made = ProbeServer(0, ready=slow, live=lambda: None, registry=CollectorRegistry())
-    made.start()
-    yield made
-    slow.go.set()
-    made.stop()
+    return serve(ready=slow)
 
 
 @pytest.fixture

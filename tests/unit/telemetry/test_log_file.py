@@ -6,7 +6,6 @@ import errno
 import io
 import logging
 import os
-from collections.abc import Iterator
 from contextlib import redirect_stderr
 from pathlib import Path
 
@@ -16,20 +15,6 @@ from dra_driver.telemetry import logs
 from dra_driver.telemetry.log_file import LogFileHandler
 
 LOGGER = logging.getLogger("dra_driver.agent")
-
-
-@pytest.fixture(autouse=True)
-def root_as_it_was() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    urllib3 = logging.getLogger("urllib3").level
-    yield
-    for each in root.handlers:
-        if isinstance(each, LogFileHandler):
-            each.close()
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    logging.getLogger("urllib3").setLevel(urllib3)
 
 
 def handler(path: Path) -> LogFileHandler:

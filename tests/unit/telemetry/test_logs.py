@@ -9,8 +9,6 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stderr
 
 import pytest
@@ -21,17 +19,6 @@ FORM = re.compile(
     r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) (?P<level>[A-Z]+) (?P<where>[\w.]+) "
     r"\[(?P<call>[^ \]]+)\] (?P<message>.*)"
 )
-
-
-@pytest.fixture(autouse=True)
-def root_as_it_was() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    urllib3 = logging.getLogger("urllib3").level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    logging.getLogger("urllib3").setLevel(urllib3)
 
 
 class StandardError(io.StringIO):
@@ -159,22 +146,6 @@ def test_an_id_ends_with_its_call_even_after_an_error() -> None:
     with pytest.raises(ValueError):
         fails()
     assert logs.call_id.get() == "-"
-
-
-def test_threads_have_ids_of_their_own() -> None:
-    both = threading.Barrier(2)
-
-    def work(name: str) -> tuple[str, str, str]:
-        with logs.new_call(name) as call:
-            both.wait(timeout=60)
-            return name, call, logs.call_id.get()
-
-    with ThreadPoolExecutor(2) as pool:
-        found = list(pool.map(work, ["prepare", "unprepare"]))
-    for name, call, seen in found:
-        assert call == seen
-        assert call.startswith(f"{name}-")
-    assert len({call for _, call, _ in found}) == 2
 
 
 def test_a_thread_that_works_for_a_call_can_keep_its_id() -> None:

@@ -10,8 +10,8 @@ from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from dra_driver.telemetry.probes import MOST_CONNECTIONS, ProbeServer
-from tests.unit.telemetry.test_probes import a_probe_server, ask, well
+from dra_driver.telemetry.probes import MOST_CONNECTIONS
+from tests.unit.telemetry.asking import Serve, ask
 
 
 class Slow(Collector):
@@ -29,12 +29,10 @@ class Slow(Collector):
         yield GaugeMetricFamily("made", "How often.", self.made)
 
 
-def test_a_crowd_that_reads_metrics_keeps_nobody_from_probes() -> None:
+def test_a_crowd_that_reads_metrics_keeps_nobody_from_probes(serve: Serve) -> None:
     registry, slow = CollectorRegistry(auto_describe=False), Slow()
     registry.register(slow)
-    slow.go.clear()
-    server = a_probe_server(registry=registry)
-    server.start()
+    server = serve(registry=registry)
     answers: list[tuple[int, str]] = []
     readers = [
         threading.Thread(target=lambda: answers.append(ask(server, "/metrics")[:2]))
@@ -49,13 +47,12 @@ def test_a_crowd_that_reads_metrics_keeps_nobody_from_probes() -> None:
         slow.go.set()
         for reader in readers:
             reader.join()
-        server.stop()
     refused = [text for status, text in answers if status == 503]
     assert set(refused) == {"too many clients read the metrics"}
     assert any(status == 200 and "made 1.0" in text for status, text in answers)
 
 
-def test_metrics_are_made_ten_times_a_second_at_most() -> None:
+def test_metrics_are_made_ten_times_a_second_at_most(serve: Serve) -> None:
     paused: list[float] = []
 
     def wait(seconds: float) -> bool:
@@ -65,17 +62,8 @@ def test_metrics_are_made_ten_times_a_second_at_most() -> None:
     now = iter([0.0, 0.0, 0.0, 0.03, 0.03, 0.1, 5.0, 5.0, 5.0])
     registry = CollectorRegistry()
     count = Counter("seen", "How often.", registry=registry)
-    server = ProbeServer(
-        0,
-        ready=well,
-        live=well,
-        registry=registry,
-        clock=lambda: next(now),
-        wait=wait,
-    )
-    server.start()
+    server = serve(registry=registry, clock=lambda: next(now), wait=wait)
     for number in range(3):
         assert f"seen_total {number}.0" in ask(server, "/metrics")[1]
         count.inc()
-    server.stop()
     assert paused == pytest.approx([0.0, 0.07, 0.0])

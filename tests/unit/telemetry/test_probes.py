@@ -7,57 +7,16 @@ import json
 import logging
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from prometheus_client import CollectorRegistry, Counter
 
 from dra_driver.kube.api import ServerVersion
 from dra_driver.model.errors import InvalidValue
-from dra_driver.telemetry.probes import Check, ProbeServer
+from dra_driver.telemetry.probes import ProbeServer
 from dra_driver.version import VERSION
-
-Serve = Callable[..., ProbeServer]
-
-
-def well() -> str | None:
-    return None
-
-
-def a_probe_server(
-    port: int = 0,
-    *,
-    ready: Check = well,
-    live: Check = well,
-    registry: CollectorRegistry | None = None,
-) -> ProbeServer:
-    return ProbeServer(port, ready=ready, live=live, registry=registry or CollectorRegistry())
-
-
-@pytest.fixture
-def serve() -> Iterator[Serve]:
-    servers: list[ProbeServer] = []
-
-    def start(ready: Check = well, live: Check = well) -> ProbeServer:
-        servers.append(a_probe_server(ready=ready, live=live))
-        servers[-1].start()
-        return servers[-1]
-
-    yield start
-    for server in servers:
-        server.stop()
-
-
-def ask(
-    server: ProbeServer, path: str, method: str = "GET", host: str = "127.0.0.1"
-) -> tuple[int, str, http.client.HTTPMessage]:
-    connection = http.client.HTTPConnection(host, server.port, timeout=10)
-    try:
-        connection.request(method, path)
-        response = connection.getresponse()
-        return response.status, response.read().decode(), response.headers
-    finally:
-        connection.close()
+from tests.unit.telemetry.asking import Serve, ask
 
 
 @pytest.mark.parametrize(
@@ -121,26 +80,20 @@ class Time:
     ids=["ready", "soon ready", "never ready", "never ready and not alive"],
 )
 def test_the_start_is_over_when_the_program_is_ready_or_late(
-    ready_at: float, live: str | None, answer: tuple[int, str], waited: float
+    serve: Serve, ready_at: float, live: str | None, answer: tuple[int, str], waited: float
 ) -> None:
     passing = Time()
-    server = ProbeServer(
-        0,
+    server = serve(
         ready=lambda: None if passing.now >= ready_at else "not yet",
         live=lambda: live,
-        registry=CollectorRegistry(),
         clock=passing.clock,
         wait=passing.wait,
     )
-    server.start()
-    try:
-        assert ask(server, "/startz")[:2] == answer
-    finally:
-        server.stop()
+    assert ask(server, "/startz")[:2] == answer
     assert passing.now == pytest.approx(waited, abs=0.11)
 
 
-def test_those_who_wait_for_the_start_keep_nobody_else_waiting(serve: Serve) -> None:
+def test_those_who_wait_for_the_start_hold_up_nobody_else_nor_the_end(serve: Serve) -> None:
     """Else they would have all threads for half a minute."""
     asked = threading.Semaphore(0)
 
@@ -149,47 +102,21 @@ def test_those_who_wait_for_the_start_keep_nobody_else_waiting(serve: Serve) -> 
         return "not yet"
 
     server = serve(ready=never)
-    answers: list[int] = []
-    clients = [
-        threading.Thread(target=lambda: answers.append(ask(server, "/startz")[0])) for _ in range(4)
-    ]
-    for each in clients:
-        each.start()
-        assert asked.acquire(timeout=60)
-    assert ask(server, "/startz")[0] == 200
-    assert answers == []
-    server.stop()
-    for each in clients:
-        each.join(60)
-    assert answers == [200] * 4
+    with ThreadPoolExecutor(4) as clients:
+        waiting = []
+        for _ in range(4):
+            waiting.append(clients.submit(ask, server, "/startz"))
+            assert asked.acquire(timeout=60)
+        assert ask(server, "/startz")[0] == 200
+        assert not any(each.done() for each in waiting)
+        server.stop()
+        assert [each.result(60)[0] for each in waiting] == [200] * 4
 
 
-def test_a_start_that_is_waited_for_does_not_hold_up_the_end(serve: Serve) -> None:
-    asked = threading.Event()
-
-    def never() -> str:
-        asked.set()
-        return "not yet"
-
-    server = serve(ready=never)
-    answers: list[int] = []
-    client = threading.Thread(target=lambda: answers.append(ask(server, "/startz")[0]))
-    client.start()
-    assert asked.wait(60)
-    server.stop()
-    client.join(60)
-    assert answers == [200]
-
-
-def test_metrics_are_those_of_the_registry_given() -> None:
+def test_metrics_are_those_of_the_registry_given(serve: Serve) -> None:
     registry = CollectorRegistry()
     Counter("gcu_things", "How many.", registry=registry).inc(3)
-    server = a_probe_server(registry=registry)
-    server.start()
-    try:
-        status, text, headers = ask(server, "/metrics")
-    finally:
-        server.stop()
+    status, text, headers = ask(serve(registry=registry), "/metrics")
     assert status == 200
     assert headers["Content-Type"].startswith("text/plain; version=")
     assert "gcu_things_total 3.0" in text
@@ -217,26 +144,6 @@ def test_a_slow_client_keeps_nobody_waiting(serve: Serve) -> None:
         assert ask(server, "/healthz")[0] == 200
         slow.sendall(b"thz HTTP/1.0\r\n\r\n")
         assert slow.recv(100).startswith(b"HTTP/1.0 200 OK")
-
-
-def test_a_slow_check_keeps_no_other_waiting(serve: Serve) -> None:
-    asked, go = threading.Event(), threading.Event()
-
-    def slow() -> str | None:
-        asked.set()
-        go.wait(timeout=60)
-        return None
-
-    server = serve(ready=slow)
-    answers: list[int] = []
-    thread = threading.Thread(target=lambda: answers.append(ask(server, "/readyz")[0]))
-    thread.start()
-    assert asked.wait(timeout=60)
-    assert ask(server, "/healthz")[0] == 200
-    assert answers == []
-    go.set()
-    thread.join(timeout=60)
-    assert answers == [200]
 
 
 def test_a_silent_client_is_let_go(
@@ -270,18 +177,11 @@ def test_a_check_that_fails_is_logged_and_the_next_is_answered(
 def test_a_port_that_is_taken_names_it(serve: Serve) -> None:
     taken = serve().port
     with pytest.raises(InvalidValue, match=rf"port {taken} for probes .*Address already in use"):
-        a_probe_server(taken).start()
-
-
-def test_port_0_takes_a_free_one_which_is_told(serve: Serve) -> None:
-    assert a_probe_server().port == 0
-    one, other = serve(), serve()
-    assert 0 not in {one.port, other.port}
-    assert one.port != other.port
+        serve(taken)
 
 
 def test_stop_before_start_and_twice() -> None:
-    server = a_probe_server()
+    server = ProbeServer(0, ready=lambda: None, live=lambda: None, registry=CollectorRegistry())
     server.stop()
     server.start()
     server.stop()

@@ -2,60 +2,42 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Sequence
 
 import pytest
 
 from dra_driver.config.loader import load
-from dra_driver.kube.api import Api, Listing
-from dra_driver.kube.errors import NotFound, Unavailable
-from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS, Resource
+from dra_driver.kube.resources import NODES, PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.errors import GcuError, Refused
+from dra_driver.model.errors import Refused
 from dra_driver.uninstall.check import CheckSettings, check
+from tests.fake_api.api import KNOWN, FakeApi
 from tests.unit.uninstall.test_holders import FREE, NODE_1, SHARED, claim, node
 
 SETTINGS = CheckSettings(release="gcu", release_namespace="gcu-system", revision=3)
 BY_LIMITS = SETTINGS.model_copy(update={"by_limits": True})
 
 
-POD = {"metadata": {"namespace": "default", "name": "a", "uid": "uid-a"}}
+def pod(name: str, node: str) -> Object:
+    metadata = {"namespace": "default", "name": name, "uid": f"uid-{name}"}
+    return {"metadata": metadata, "spec": {"nodeName": node}}
 
 
-class Claims:
-    """The port `Api` with claims, or an error, nodes, and a pod ``default/a`` on node ``n``."""
-
-    def __init__(
-        self, *claims: Object, error: GcuError | None = None, nodes: tuple[Object, ...] = ()
-    ) -> None:
-        self._claims = claims
-        self._error = error
-        self._nodes = nodes
-
-    def list(self, resource: Resource, *, field_selector: str = "") -> Listing:
-        if resource == NODES:
-            return Listing(self._nodes, "1")
-        if resource == PODS:
-            pods = {"spec.nodeName=n": (POD,)}
-            return Listing(pods.get(field_selector, ()), "1")
-        assert resource == RESOURCE_CLAIMS
-        if self._error is not None:
-            raise self._error
-        return Listing(self._claims, "1")
-
-
-def api(*claims: Object, error: GcuError | None = None, nodes: tuple[Object, ...] = ()) -> Api:
-    return cast("Api", Claims(*claims, error=error, nodes=nodes))
-
-
-NO_DRA = NotFound("list of resourceclaims: not found")
+def api(*claims: Object, nodes: Sequence[Object] = (), dra: bool = True) -> FakeApi:
+    """A server with these, and a pod ``default/a`` on node ``n``, whose neighbour is elsewhere."""
+    return FakeApi(
+        *((RESOURCE_CLAIMS, each) for each in claims),
+        *((NODES, each) for each in nodes),
+        *((PODS, each) for each in (pod("a", "n"), pod("b", "elsewhere"))),
+        served=KNOWN if dra else KNOWN - {RESOURCE_CLAIMS},
+    )
 
 
 def test_nothing_is_said_when_no_claim_has_a_gcu_or_there_are_no_claims(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     check(api(claim("waits")), SETTINGS)
-    check(api(error=NotFound("list of resourceclaims: not found")), SETTINGS)
+    check(api(dra=False), SETTINGS)
     assert capsys.readouterr() == ("", "")
 
 
@@ -74,18 +56,18 @@ def test_cards_of_pods_by_limits_are_told_where_there_is_no_dra(
 ) -> None:
     """Nobody would destroy their instances."""
     with pytest.raises(Refused, match="while containers have GCUs"):
-        check(api(error=NO_DRA, nodes=(node("n", SHARED, FREE),)), BY_LIMITS)
+        check(api(nodes=[node("n", SHARED, FREE)], dra=False), BY_LIMITS)
     told = capsys.readouterr().err.splitlines()
     users = "a pod that has just started or ended, pod default/a"
     assert f"  node n: card 0000:01:00.0, shared, used by {users}" in told
     assert "  helm uninstall gcu --namespace gcu-system --no-hooks" in told
-    check(api(error=NO_DRA, nodes=(node("n", FREE),)), BY_LIMITS)
+    check(api(nodes=[node("n", FREE)], dra=False), BY_LIMITS)
 
 
 @pytest.mark.parametrize("by_limits", [False, True], ids=["claims", "cards"])
 def test_a_long_list_is_cut(capsys: pytest.CaptureFixture[str], by_limits: bool) -> None:
     claims = [] if by_limits else [claim(f"c{number:02}", NODE_1) for number in range(45)]
-    nodes = tuple(node(f"n{number:02}", SHARED) for number in range(45)) if by_limits else ()
+    nodes = [node(f"n{number:02}", SHARED) for number in range(45)] if by_limits else []
     with pytest.raises(Refused):
         check(api(*claims, nodes=nodes), BY_LIMITS)
     told = capsys.readouterr().err.splitlines()
@@ -102,13 +84,7 @@ def test_a_list_that_just_fits_is_whole(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_where_there_is_dra_nodes_tell_of_the_time_before() -> None:
-    check(api(nodes=(node("n", SHARED),)), SETTINGS)
-
-
-def test_what_cannot_be_found_out_is_no_consent() -> None:
-    away = Unavailable("list of resourceclaims")
-    with pytest.raises(Unavailable):
-        check(api(error=away), SETTINGS)
+    check(api(nodes=[node("n", SHARED)]), SETTINGS)
 
 
 def test_the_pod_tells_the_release() -> None:

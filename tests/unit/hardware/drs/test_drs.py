@@ -43,10 +43,12 @@ def drs(tool: MemoryEfsmi, root: Path, *, index: int | None = None) -> Drs:
     return Drs(tool, root, breaker=HungCardBreaker(60), indexes=lambda _: index)
 
 
-def switched_on(tool: MemoryEfsmi, root: Path) -> Drs:
+def switched_on(root: Path, **keys: Any) -> tuple[MemoryEfsmi, Drs]:
+    """Of two cards the first is in DRS mode."""
+    tool = MemoryEfsmi.of(ONE, TWO, **keys)
     made = drs(tool, root)
     made.switch_on(CARD)
-    return made
+    return tool, made
 
 
 @pytest.mark.parametrize(
@@ -58,8 +60,7 @@ def switched_on(tool: MemoryEfsmi, root: Path) -> Drs:
     ],
 )
 def test_the_life_of_two_instances(tmp_path: Path, efsmi: dict[str, Any]) -> None:
-    tool = MemoryEfsmi.of(ONE, TWO, efsmi=efsmi)
-    card = switched_on(tool, tmp_path)
+    tool, card = switched_on(tmp_path, efsmi=efsmi)
     assert [profile.name for profile in card.profiles(CARD)] == ["1g.6gb", "3g.20gb", "6g.40gb"]
     one = card.create(CARD, P1, card.instances(CARD))
     three = card.create(CARD, P3, card.instances(CARD))
@@ -90,8 +91,7 @@ def test_the_life_of_two_instances(tmp_path: Path, efsmi: dict[str, Any]) -> Non
 def test_every_way_in_which_a_create_fails(
     tmp_path: Path, fault: str, error: type[HardwareError], text: str, made: bool
 ) -> None:
-    tool = MemoryEfsmi.of(ONE)
-    card = switched_on(tool, tmp_path)
+    tool, card = switched_on(tmp_path)
     tool.set_fault(fault, times=1)
     with pytest.raises(error, match=text) as raised:
         card.create(CARD, P3, ())
@@ -104,8 +104,7 @@ def test_every_way_in_which_a_create_fails(
 
 
 def test_what_was_made_by_another_profile_is_destroyed(tmp_path: Path) -> None:
-    tool = MemoryEfsmi.of(ONE)
-    card = switched_on(tool, tmp_path)
+    _, card = switched_on(tmp_path)
     there = card.create(CARD, P1, ())
     with pytest.raises(CreateMadeOther, match=r"3g\.20gb.*where DRS instance 1g\.6gb"):
         card.create(CARD, replace(P1, id=1), (there,))
@@ -115,8 +114,7 @@ def test_what_was_made_by_another_profile_is_destroyed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("fault", ["create-hangs-after-making", "create-reports-failure-but-makes"])
 def test_what_efsmi_does_not_say_that_it_made_is_left(tmp_path: Path, fault: str) -> None:
     """Nothing tells it from what somebody else made at that moment."""
-    tool = MemoryEfsmi.of(ONE)
-    card = switched_on(tool, tmp_path)
+    tool, card = switched_on(tmp_path)
     tool.set_fault(fault, times=1)
     with pytest.raises(HardwareError, match="DRS instance 1g"):
         card.create(CARD, replace(P1, id=1), ())
@@ -124,16 +122,14 @@ def test_what_efsmi_does_not_say_that_it_made_is_left(tmp_path: Path, fault: str
 
 
 def test_no_room_is_told_in_efsmis_words(tmp_path: Path) -> None:
-    tool = MemoryEfsmi.of(ONE, placement="aligned")
-    card = switched_on(tool, tmp_path)
+    tool, card = switched_on(tmp_path, placement="aligned")
     tool.set_card(ONE, instances=(There(1, "1g.6gb", "a", (0,)), There(2, "1g.6gb", "b", (3,))))
     with pytest.raises(CreateRefused, match="no room"):
         card.create(CARD, P3, card.instances(CARD))
 
 
 def test_an_instance_under_another_id_is_found_by_its_uuid(tmp_path: Path) -> None:
-    tool = MemoryEfsmi.of(ONE)
-    card = switched_on(tool, tmp_path)
+    tool, card = switched_on(tmp_path)
     made = card.create(CARD, P1, ())
     other = There(made.id, "1g.6gb", "somebody-elses", (1,))
     moved = tool.instances(ONE)[0]._replace(id=7)
@@ -148,8 +144,7 @@ def test_an_instance_under_another_id_is_found_by_its_uuid(tmp_path: Path) -> No
 )
 def test_a_destroy_that_fails(tmp_path: Path, fault: str, text: str, calls: int) -> None:
     """After one that hangs the card is not listed: that may hang as long again."""
-    tool = MemoryEfsmi.of(ONE)
-    card = switched_on(tool, tmp_path)
+    tool, card = switched_on(tmp_path)
     made = card.create(CARD, P1, ())
     tool.set_fault(fault, times=1)
     tool.calls.clear()
@@ -167,8 +162,7 @@ def test_a_card_without_drs(tmp_path: Path) -> None:
 
 
 def test_drs_off_is_a_success_where_the_card_is_not_in_drs_mode(tmp_path: Path) -> None:
-    tool = MemoryEfsmi.of(ONE)
-    card = switched_on(tool, tmp_path)
+    tool, card = switched_on(tmp_path)
     tool.set_fault("drs-off-refused")
     with pytest.raises(SwitchRefused, match="out of DRS mode"):
         card.switch_off(CARD)
@@ -178,8 +172,7 @@ def test_drs_off_is_a_success_where_the_card_is_not_in_drs_mode(tmp_path: Path) 
 
 
 def test_garbage_is_no_profile_table_and_no_empty_card(tmp_path: Path) -> None:
-    tool = MemoryEfsmi.of(ONE)
-    card = switched_on(tool, tmp_path)
+    tool, card = switched_on(tmp_path)
     card.create(CARD, P1, ())
     tool.set_fault("efsmi-garbage")
     with pytest.raises(HardwareError, match="offers no DRS profiles"):
@@ -189,8 +182,7 @@ def test_garbage_is_no_profile_table_and_no_empty_card(tmp_path: Path) -> None:
 
 
 def test_garbage_of_an_older_tool_is_no_empty_card(tmp_path: Path) -> None:
-    tool = MemoryEfsmi.of(ONE, efsmi={"instanceRows": False})
-    card = switched_on(tool, tmp_path)
+    tool, card = switched_on(tmp_path, efsmi={"instanceRows": False})
     made = card.create(CARD, P1, ())
     tool.set_fault("efsmi-garbage", command="list-instance")
     assert card.instances(CARD) == (made,)
@@ -200,8 +192,7 @@ def test_garbage_of_an_older_tool_is_no_empty_card(tmp_path: Path) -> None:
 
 
 def test_a_card_that_gets_another_index_is_followed(tmp_path: Path) -> None:
-    tool = MemoryEfsmi.of(ONE, TWO)
-    card = switched_on(tool, tmp_path)
+    tool, card = switched_on(tmp_path)
     made = card.create(CARD, P1, ())
     tool.set_card(ONE, efsmi_index=0)
     tool.set_card(TWO, efsmi_index=1)
@@ -211,8 +202,7 @@ def test_a_card_that_gets_another_index_is_followed(tmp_path: Path) -> None:
 
 
 def test_a_lost_card_is_gone_and_comes_back(tmp_path: Path) -> None:
-    tool = MemoryEfsmi.of(ONE, TWO)
-    card = switched_on(tool, tmp_path)
+    tool, card = switched_on(tmp_path)
     made = card.create(CARD, P1, ())
     tool.set_card(ONE, lost=True)
     with pytest.raises(CardGone, match=ONE):
@@ -240,15 +230,6 @@ def test_a_hang_that_outlives_its_caller_keeps_the_card(tmp_path: Path) -> None:
         )
     assert [one.profile for one in card.instances(CARD)] == ["1g.6gb"]
     assert left.wait(timeout=60) == 0
-
-
-def test_the_limit_for_a_call_is_told_by_its_type(tmp_path: Path) -> None:
-    machine = SimulatedMachine.create(
-        {"cards": [{"bdf": ONE, "model": "S60"}]}, tmp_path / "m", plain_device_files=True
-    )
-    machine.set_fault("efsmi-slow", seconds=30)
-    with pytest.raises(EfsmiHung, match=r"within 0\.2 s"):
-        Efsmi(machine.efsmi_path, timeout=0.2, effects=Effects()).run("-L")
 
 
 def test_a_card_that_hangs_keeps_no_other_from_being_found(tmp_path: Path) -> None:

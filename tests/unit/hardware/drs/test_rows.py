@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dra_driver.hardware.drs.rows import (
     parse_instances,
@@ -106,13 +102,3 @@ def test_instances_that_one_uuid_stands_for_are_refused() -> None:
 def test_profiles_that_are_not_understood_are_refused(rows: str) -> None:
     with pytest.raises(HardwareError):
         parse_profiles(rows, 0)
-
-
-FIELD = st.sampled_from(["0", "1", "|", "1g.6gb", "3g.20gb", "6860MiB", "x-1", "℃", "\0", " "])
-
-
-@given(st.lists(FIELD).map(" ".join) | st.text())
-def test_nothing_but_hardware_errors_come_out(text: str) -> None:
-    for parse in (parse_instances, parse_older_instances, parse_summary_instances, parse_profiles):
-        with contextlib.suppress(HardwareError):
-            parse(text, 0)

@@ -11,6 +11,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -181,26 +182,34 @@ def test_a_tool_that_prints_without_end_is_killed_and_reported(tmp_path: Path, s
     assert ends(int((tmp_path / "pid").read_text()))
 
 
-def test_what_is_read_of_it_is_bounded(tmp_path: Path) -> None:
-    """By the memory of a process of its own, as the agent's limit counts it."""
-    efsmi = tool(tmp_path, ENDLESS).path
-    program = (
-        "from pathlib import Path\n"
-        "from dra_driver.hardware.efsmi.runner import Efsmi\n"
-        "from dra_driver.model.effects import Effects\n"
-        "from dra_driver.model.errors import HardwareError\n"
-        "def peak():\n"
-        "    status = Path('/proc/self/status').read_text()\n"
-        "    return int(status.partition('VmHWM:')[2].split()[0]) >> 10\n"
-        "before = peak()\n"
-        "try:\n"
-        f"    Efsmi(Path({str(efsmi)!r}), timeout=60, effects=Effects()).run('-q')\n"
-        "except HardwareError:\n"
-        "    pass\n"
-        "print(peak() - before)\n"
-    )
+def grown_by(efsmi: Efsmi, work: str) -> int:
+    """By how many MiB the `work` makes a process of its own larger, as the agent's limit counts
+    them. It fails with an error of the hardware."""
+    program = dedent(f"""
+        from pathlib import Path
+        from dra_driver.hardware.efsmi.runner import Efsmi
+        from dra_driver.hardware.efsmi.survey import Surveyor
+        from dra_driver.model.effects import Effects
+        from dra_driver.model.errors import HardwareError
+        from dra_driver.model.pci import PciAddress
+
+        def peak():
+            status = Path("/proc/self/status").read_text()
+            return int(status.partition("VmHWM:")[2].split()[0]) >> 10
+
+        efsmi = Efsmi(Path({str(efsmi.path)!r}), timeout=60, effects=Effects())
+        before = peak()
+        try:
+            {work}
+        except HardwareError:
+            print(peak() - before)
+    """)
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
-    assert int(done.stdout) < 16  # MiB
+    return int(done.stdout)
+
+
+def test_what_is_read_of_it_is_bounded(tmp_path: Path) -> None:
+    assert grown_by(tool(tmp_path, ENDLESS), "efsmi.run()") < 16  # MiB
 
 
 def test_much_output_is_read_whole(tmp_path: Path) -> None:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dra_driver.hardware.efsmi.runner import Efsmi, EfsmiFailed, EfsmiHung
+from dra_driver.hardware.efsmi.runner import EfsmiFailed, EfsmiHung
 from dra_driver.hardware.machine import HardwareScan
-from dra_driver.model.effects import Effects
 from dra_driver.model.errors import HardwareError
-from tests.unit.hanging import reads_that_hang, time_is_up_when
 from tests.unit.hardware.doctored import (
     OLD_TOOL,
     DoctoredEfsmi,
@@ -24,7 +20,9 @@ from tests.unit.hardware.doctored import (
     reasons,
     silent,
     three,
+    unbind,
 )
+from tests.unit.hardware.efsmi.test_runner import grown_by, tool
 
 FIRST, SECOND, THIRD = (f"0000:{bus}:00.0" for bus in ("0d", "0e", "0f"))
 _FOR_EVER = 60.0
@@ -201,49 +199,17 @@ def test_when_each_card_answers_it_is_the_tool_as_well(tmp_path: Path) -> None:
 def test_a_card_that_the_kernel_driver_lost_is_not_silent(tmp_path: Path) -> None:
     looked = Looked(tmp_path)
     looked.edits |= of_card(2, hung)
-    folder = looked.machine.root / f"sys/bus/pci/devices/{FIRST}/enflame"
-    folder.resolve().rename(folder.resolve().with_name("gone"))
+    unbind(looked.machine, FIRST)
     found = looked.inventory()
     assert not silent(found)
     assert "is not bound to card" in reasons(found)[FIRST]
 
 
-def test_a_real_process_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = three(tmp_path)
-    machine.set_fault("card-hangs", card=SECOND)
-    time_is_up_when(monkeypatch, reads_that_hang(machine))
-    efsmi = Efsmi(machine.efsmi_path, timeout=3, effects=Effects())
-    found = reader(machine, efsmi).inventory()
-    assert addresses(found) == [FIRST, THIRD]
-    [reason] = silent(found).values()
-    assert "`efsmi -i 1 -q --json-format` did not end within 3 s" in reason
-
-
 def test_what_each_card_prints_is_parsed_one_after_the_other(tmp_path: Path) -> None:
-    """By the memory of a process of its own, as the agent's limit counts it: parsing takes many
-    times the memory of the text."""
+    """Parsing takes many times the memory of the text."""
     keys = "".join(f" {number:04x}:\n" for number in range(50_000))
     (tmp_path / "card").write_text(f"DEV ID 0\n a\n{keys}")
-    efsmi = tmp_path / "efsmi"
-    efsmi.write_text(f'#!/bin/sh\n[ "$1" = -i ] && cat {tmp_path}/card\n')
-    efsmi.chmod(0o755)
-    program = (
-        "from pathlib import Path\n"
-        "from dra_driver.hardware.efsmi.runner import Efsmi\n"
-        "from dra_driver.hardware.efsmi.survey import Surveyor\n"
-        "from dra_driver.model.effects import Effects\n"
-        "from dra_driver.model.errors import HardwareError\n"
-        "from dra_driver.model.pci import PciAddress\n"
-        "def peak():\n"
-        "    status = Path('/proc/self/status').read_text()\n"
-        "    return int(status.partition('VmHWM:')[2].split()[0]) >> 10\n"
-        "cards = [PciAddress(0, bus, 0, 0) for bus in range(16)]\n"
-        f"efsmi = Efsmi(Path({str(efsmi)!r}), timeout=60, effects=Effects())\n"
-        "before = peak()\n"
-        "try:\n"
-        "    Surveyor(efsmi, patience=60).survey(cards)\n"
-        "except HardwareError:\n"
-        "    print(peak() - before)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
-    assert int(done.stdout) < 64  # MiB; each card's text takes some 15
+    efsmi = tool(tmp_path, f'[ "$1" = -i ] && cat {tmp_path}/card')
+    cards = "[PciAddress(0, bus, 0, 0) for bus in range(16)]"
+    grown = grown_by(efsmi, f"Surveyor(efsmi, patience=60).survey({cards})")
+    assert grown < 64  # MiB; each card's text takes some 15

@@ -45,15 +45,20 @@ def test_a_pod_reaches_the_server_by_its_service_account(
 @pytest.mark.parametrize("missing", ["ca.crt", "token"])
 def test_a_pod_without_a_service_account_is_told(account: Path, missing: str) -> None:
     (account / missing).unlink()
-    with pytest.raises(InvalidValue, match="the pod's service account") as refused:
+    with pytest.raises(InvalidValue, match=r"the pod's service account.*; .* name a kubeconfig"):
         in_pod(POD, account)
-    assert "name a kubeconfig" in refused.value.remedy
 
 
 def test_an_empty_token_is_told(account: Path) -> None:
     (account / "token").write_text("\n")
     with pytest.raises(InvalidValue, match="token is empty"):
         in_pod(POD, account)
+
+
+def test_what_is_no_pod_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    with pytest.raises(InvalidValue, match=r"_HOST and _PORT are not set; .* name a kubeconfig"):
+        connect(None, effects=Effects(), user_agent="test/1")
 
 
 def test_a_token_is_read_again_after_a_minute(tmp_path: Path) -> None:
@@ -73,13 +78,24 @@ def test_a_token_is_read_again_after_a_minute(tmp_path: Path) -> None:
         token()
 
 
-def kubeconfig(folder: Path, cluster: Mapping[str, object], user: Mapping[str, object]) -> Path:
+TOKEN = {"token": "secret"}
+
+
+def kubeconfig(folder: Path, user: Mapping[str, object] = TOKEN, /, **cluster: object) -> Path:
+    """Its context `x` is the current one, and `far` another, with a namespace."""
+    server, far = "https://10.0.0.1:6443", "https://10.9.9.9:6443"
     content = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "c", "cluster": {"server": "https://10.0.0.1:6443", **cluster}}],
+        "clusters": [
+            {"name": "c", "cluster": {"server": server, **cluster}},
+            {"name": "far", "cluster": {"server": far}},
+        ],
         "users": [{"name": "u", "user": user}],
-        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "contexts": [
+            {"name": "x", "context": {"cluster": "c", "user": "u"}},
+            {"name": "far", "context": {"cluster": "far", "user": "u", "namespace": "team"}},
+        ],
         "current-context": "x",
     }
     path = folder / "kubeconfig"
@@ -90,15 +106,17 @@ def kubeconfig(folder: Path, cluster: Mapping[str, object], user: Mapping[str, o
 def test_a_kubeconfig_with_a_token(account: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HTTPS_PROXY", raising=False)
     cluster = {"certificate-authority": str(account / "ca.crt"), "tls-server-name": "kubernetes"}
-    found = by_kubeconfig(kubeconfig(account, cluster, {"token": "secret"}))
+    path = kubeconfig(account, **cluster)
+    found = by_kubeconfig(path)
     assert (found.server, found.token()) == ("https://10.0.0.1:6443", "secret")
     assert (found.server_name, found.proxy) == ("kubernetes", "")
     assert found.tls.verify_mode is ssl.CERT_REQUIRED
+    assert current_namespace(path) == "default"
 
 
 def test_a_kubeconfig_that_trusts_anybody_and_goes_through_a_proxy(account: Path) -> None:
     cluster = {"insecure-skip-tls-verify": True, "proxy-url": "http://proxy:3128"}
-    found = by_kubeconfig(kubeconfig(account, cluster, {}))
+    found = by_kubeconfig(kubeconfig(account, {}, **cluster))
     assert (found.token(), found.proxy) == ("", "http://proxy:3128")
     assert found.tls.verify_mode is ssl.CERT_NONE
 
@@ -119,7 +137,7 @@ def test_a_plugin_that_gives_a_token(account: Path) -> None:
             "interactiveMode": "Never",
         }
     }
-    found = by_kubeconfig(kubeconfig(account, {}, user))
+    found = by_kubeconfig(kubeconfig(account, user))
     assert found.token() == "from the plugin"
 
 
@@ -127,72 +145,47 @@ def test_a_kubeconfig_with_a_certificate_of_ours(account: Path) -> None:
     authority = Authority(account)
     ours = authority.client("ours", Identity("somebody"))
     user = {"client-certificate": str(ours.certificate), "client-key": str(ours.key)}
-    assert by_kubeconfig(kubeconfig(account, {}, user)).token() == ""
+    assert by_kubeconfig(kubeconfig(account, user)).token() == ""
     embedded = {
         f"{key}-data": base64.b64encode(Path(path).read_bytes()).decode()
         for key, path in user.items()
     }
     trusted = base64.b64encode(authority.certificate.read_bytes()).decode()
     cluster = {"certificate-authority-data": trusted}
-    found = by_kubeconfig(kubeconfig(account, cluster, embedded))
+    found = by_kubeconfig(kubeconfig(account, embedded, **cluster))
     assert found.tls.cert_store_stats()["x509_ca"] == 1
     other = authority.client("other", Identity("somebody"))
     with pytest.raises(InvalidValue, match="KEY_VALUES_MISMATCH"):
-        by_kubeconfig(kubeconfig(account, {}, {**user, "client-key": str(other.key)}))
-
-
-def test_a_kubeconfig_without_a_context_is_told(tmp_path: Path) -> None:
-    path = tmp_path / "kubeconfig"
-    path.write_text("{}")
-    with pytest.raises(InvalidValue, match="no API server can be reached through"):
-        by_kubeconfig(path)
-
-
-def test_the_namespace_of_the_current_context(account: Path) -> None:
-    path = kubeconfig(account, {}, {"token": "secret"})
-    assert current_namespace(path) == "default"
-    written = json.loads(path.read_text())
-    written["contexts"][0]["context"]["namespace"] = "team"
-    path.write_text(json.dumps(written))
-    assert current_namespace(path) == "team"
-    with pytest.raises(InvalidValue, match="cannot be read"):
-        current_namespace(account / "nowhere")
+        by_kubeconfig(kubeconfig(account, {**user, "client-key": str(other.key)}))
 
 
 @pytest.mark.parametrize(
     "text",
-    ["a: [b", "just text", "contexts: 3", "current-context: x\ncontexts: [{}]"],
-    ids=["no YAML", "no object", "no list", "no context"],
+    ["a: [b", "just text", "contexts: 3", "current-context: x\ncontexts: [{}]", "{}", None],
+    ids=["no YAML", "no object", "no list", "no context", "nothing", "no file"],
 )
-def test_a_kubeconfig_that_is_malformed_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_kubeconfig_that_cannot_be_used_is_refused(tmp_path: Path, text: str | None) -> None:
     path = tmp_path / "kubeconfig"
-    path.write_text(text)
-    with pytest.raises(InvalidValue, match="no API server can be reached through"):
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(InvalidValue, match="no API server can be reached through") as refused:
         by_kubeconfig(path)
+    assert "name a kubeconfig" in refused.value.remedy
     with pytest.raises(InvalidValue, match="cannot be read"):
         current_namespace(path)
 
 
 def test_several_kubeconfigs_are_merged_as_kubectl_does(account: Path, tmp_path: Path) -> None:
     """A file that does not exist counts as empty; the first current context is taken."""
-    first, second = tmp_path / "first", tmp_path / "second"
-    first.write_text("current-context: theirs")
-    written = json.loads(kubeconfig(account, {}, {"token": "secret"}).read_text())
-    theirs = {"name": "theirs", "context": {"cluster": "c", "user": "u", "namespace": "team"}}
-    written["contexts"].append(theirs)
-    second.write_text(json.dumps(written))
-    paths = Path(os.pathsep.join(map(str, ("", tmp_path / "nowhere", first, second))))
-    assert by_kubeconfig(paths).server == "https://10.0.0.1:6443"
+    first = tmp_path / "first"
+    first.write_text("current-context: far")
+    paths = Path(os.pathsep.join(map(str, ("", tmp_path / "nowhere", first, kubeconfig(account)))))
+    assert by_kubeconfig(paths).server == "https://10.9.9.9:6443"
     assert current_namespace(paths) == "team"
 
 
 def test_another_context_than_the_current_one(account: Path) -> None:
-    path = kubeconfig(account, {}, {"token": "secret"})
-    written = json.loads(path.read_text())
-    written["clusters"].append({"name": "far", "cluster": {"server": "https://10.9.9.9:6443"}})
-    far = {"name": "far", "context": {"cluster": "far", "user": "u", "namespace": "team"}}
-    written["contexts"].append(far)
-    path.write_text(json.dumps(written))
+    path = kubeconfig(account)
     assert by_kubeconfig(path, "far").server == "https://10.9.9.9:6443"
     assert current_namespace(path, "far") == "team"
     with pytest.raises(InvalidValue, match="nowhere"):

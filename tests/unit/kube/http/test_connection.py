@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -19,11 +20,21 @@ CHUNKED = (
 UNSIZED = b"HTTP/1.1 200 OK\r\n\r\n" + BODY
 
 
-@pytest.fixture
-def ends() -> Iterator[tuple[HttpConnection, socket.socket]]:
+Ends = tuple[HttpConnection, socket.socket]
+"""Of one connection: ours, and the server's."""
+
+
+@contextmanager
+def connected() -> Iterator[Ends]:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         yield HttpConnection(ours), theirs
+
+
+@pytest.fixture
+def ends() -> Iterator[Ends]:
+    with connected() as made:
+        yield made
 
 
 def asked(wire: HttpConnection, theirs: socket.socket, answer: bytes) -> bytes:
@@ -40,9 +51,7 @@ def whole(wire: HttpConnection) -> bytes:
 
 
 @pytest.mark.parametrize("answer", [SIZED, CHUNKED], ids=["sized", "chunked"])
-def test_answers_follow_each_other(
-    ends: tuple[HttpConnection, socket.socket], answer: bytes
-) -> None:
+def test_answers_follow_each_other(ends: Ends, answer: bytes) -> None:
     wire, theirs = ends
     for status in (b"200 OK", b"404 Not Found", b"200 OK"):
         assert asked(wire, theirs, answer.replace(b"200 OK", status)) == BODY
@@ -54,9 +63,7 @@ def test_answers_follow_each_other(
 @pytest.mark.parametrize("answer", [SIZED, CHUNKED], ids=["sized", "chunked"])
 def test_an_answer_may_come_in_any_two_pieces(answer: bytes) -> None:
     for cut in range(1, len(answer)):
-        ours, theirs = socket.socketpair()
-        with ours, theirs:
-            wire = HttpConnection(ours)
+        with connected() as (wire, theirs):
             theirs.sendall(answer[:cut])
             head = answer.index(b"\r\n\r\n") + 4
             if cut < head:
@@ -67,9 +74,7 @@ def test_an_answer_may_come_in_any_two_pieces(answer: bytes) -> None:
             assert wire.is_reusable
 
 
-def test_header_names_are_in_lower_case_and_of_this_answer(
-    ends: tuple[HttpConnection, socket.socket],
-) -> None:
+def test_header_names_are_in_lower_case_and_of_this_answer(ends: Ends) -> None:
     wire, theirs = ends
     asked(wire, theirs, SIZED)
     assert wire.headers["x-name"] == "Value"
@@ -77,7 +82,7 @@ def test_header_names_are_in_lower_case_and_of_this_answer(
     assert wire.headers == {"transfer-encoding": "chunked"}
 
 
-def test_what_only_announces_an_answer_is_none(ends: tuple[HttpConnection, socket.socket]) -> None:
+def test_what_only_announces_an_answer_is_none(ends: Ends) -> None:
     wire, theirs = ends
     announced = b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + SIZED
     assert asked(wire, theirs, announced) == BODY
@@ -86,9 +91,7 @@ def test_what_only_announces_an_answer_is_none(ends: tuple[HttpConnection, socke
     assert wire.is_reusable
 
 
-def test_an_answer_without_a_length_ends_with_its_connection(
-    ends: tuple[HttpConnection, socket.socket],
-) -> None:
+def test_an_answer_without_a_length_ends_with_its_connection(ends: Ends) -> None:
     wire, theirs = ends
     theirs.sendall(UNSIZED)
     theirs.shutdown(socket.SHUT_WR)
@@ -99,9 +102,7 @@ def test_an_answer_without_a_length_ends_with_its_connection(
 @pytest.mark.parametrize("answer", [SIZED, CHUNKED], ids=["sized", "chunked"])
 def test_an_answer_that_breaks_off_is_a_failure(answer: bytes) -> None:
     for cut in range(len(answer)):
-        ours, theirs = socket.socketpair()
-        with ours, theirs:
-            wire = HttpConnection(ours)
+        with connected() as (wire, theirs):
             theirs.sendall(answer[:cut])
             theirs.shutdown(socket.SHUT_WR)
             with pytest.raises(FAILURES):
@@ -114,24 +115,20 @@ def test_an_answer_that_breaks_off_is_a_failure(answer: bytes) -> None:
     [b"garbage\r\n\r\n", SIZED + SIZED, SIZED.replace(b"Length: ", b"Length: -")],
     ids=["no HTTP", "two answers", "no number"],
 )
-def test_what_is_no_answer_is_a_failure(
-    ends: tuple[HttpConnection, socket.socket], answer: bytes
-) -> None:
+def test_what_is_no_answer_is_a_failure(ends: Ends, answer: bytes) -> None:
     wire, theirs = ends
     with pytest.raises(FAILURES):
         asked(wire, theirs, answer)
 
 
-def test_a_server_that_wants_no_more_is_not_asked_again(
-    ends: tuple[HttpConnection, socket.socket],
-) -> None:
+def test_a_server_that_wants_no_more_is_not_asked_again(ends: Ends) -> None:
     wire, theirs = ends
     last = SIZED.replace(b"X-Name: Value", b"Connection: close")
     assert asked(wire, theirs, last) == BODY
     assert not wire.is_reusable
 
 
-def test_pieces_come_as_they_are_sent(ends: tuple[HttpConnection, socket.socket]) -> None:
+def test_pieces_come_as_they_are_sent(ends: Ends) -> None:
     wire, theirs = ends
     head, _, rest = CHUNKED.partition(b"\r\n\r\n")
     first, second = rest[:12], rest[12:]
@@ -145,7 +142,7 @@ def test_pieces_come_as_they_are_sent(ends: tuple[HttpConnection, socket.socket]
     assert wire.is_reusable
 
 
-def test_a_connection_that_has_ended_is_known(ends: tuple[HttpConnection, socket.socket]) -> None:
+def test_a_connection_that_has_ended_is_known(ends: Ends) -> None:
     wire, theirs = ends
     assert not wire.has_ended()
     theirs.shutdown(socket.SHUT_WR)

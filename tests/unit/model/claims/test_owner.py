@@ -13,13 +13,9 @@ from dra_driver.model.pci import PciAddress
 ONE, TWO = (PciAddress.parse(f"0000:{bus}:00.0") for bus in ("0d", "0e"))
 
 
-def device(card: PciAddress, mode: Mode, ordinal: int) -> PluginDevice:
-    return PluginDevice(card, mode, ordinal)
-
-
 @pytest.mark.parametrize("mode", list(Mode))
 def test_an_id_says_what_it_stands_for(mode: Mode) -> None:
-    made = device(ONE, mode, 11)
+    made = PluginDevice(ONE, mode, 11)
     assert str(made) == f"0000:0d:00.0/{mode.value}/11"
     assert PluginDevice.parse(str(made)) == made
     assert len(str(made)) <= 63  # deviceplugin/v1beta1, Device.ID
@@ -48,11 +44,11 @@ def test_other_texts_are_no_ids(text: str) -> None:
     "devices",
     [
         (),
-        (device(ONE, Mode.SHARED, 1), device(ONE, Mode.SHARED, 0)),
-        (device(ONE, Mode.SHARED, 0), device(ONE, Mode.SHARED, 0)),
-        (device(ONE, Mode.DRS, 0), device(ONE, Mode.SHARED, 0)),
-        (device(ONE, Mode.SHARED, 0), device(TWO, Mode.SHARED, 0)),
-        (device(ONE, Mode.DRS, 0), device(TWO, Mode.DRS, 0)),
+        (PluginDevice(ONE, Mode.SHARED, 1), PluginDevice(ONE, Mode.SHARED, 0)),
+        (PluginDevice(ONE, Mode.SHARED, 0), PluginDevice(ONE, Mode.SHARED, 0)),
+        (PluginDevice(ONE, Mode.DRS, 0), PluginDevice(ONE, Mode.SHARED, 0)),
+        (PluginDevice(ONE, Mode.SHARED, 0), PluginDevice(TWO, Mode.SHARED, 0)),
+        (PluginDevice(ONE, Mode.DRS, 0), PluginDevice(TWO, Mode.DRS, 0)),
     ],
     ids=["none", "descending", "twice", "two modes", "slices of two cards", "DRS of two cards"],
 )
@@ -62,13 +58,15 @@ def test_what_no_container_can_have(devices: tuple[PluginDevice, ...]) -> None:
 
 
 def test_a_container_can_have_several_whole_cards() -> None:
-    grant = ContainerAllocation((device(ONE, Mode.WHOLE, 0), device(TWO, Mode.WHOLE, 0)), 1, "")
+    grant = ContainerAllocation(
+        (PluginDevice(ONE, Mode.WHOLE, 0), PluginDevice(TWO, Mode.WHOLE, 0)), 1, ""
+    )
     assert grant.cards == (ONE, TWO)
     assert grant.title == "the container with enflame.com/gcu 0000:0d:00.0,0000:0e:00.0"
 
 
 def test_the_same_devices_are_the_same_grant_whatever_their_order() -> None:
-    devices = (device(ONE, Mode.SHARED, 0), device(ONE, Mode.SHARED, 1))
+    devices = (PluginDevice(ONE, Mode.SHARED, 0), PluginDevice(ONE, Mode.SHARED, 1))
     first, again = (
         ContainerAllocation(devices, 6, "first"),
         ContainerAllocation(devices, 6, "again"),

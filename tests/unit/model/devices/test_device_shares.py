@@ -53,51 +53,34 @@ def objections(capacity: dict[str, Any]) -> list[str]:
     return found + ([] if bool(values) != bool(span) else ["exactly one policy"])
 
 
-def test_the_slices_of_a_card() -> None:
-    assert shared_device(CARD, 6, allocator="controller", sips=24) == {
-        "name": "shared-0000-0d-00-0",
-        "attributes": {
-            "type": {"string": "shared"},
-            "card": {"string": "0000:0d:00.0"},
-            "model": {"string": "S60"},
-            "uuid": {"string": "TPUA10000001"},
-            "memoryMiB": {"int": 42976},
-            "memoryPerSliceMiB": {"int": 7162},
-            "sips": {"int": 24},
-            "driverVersion": {"version": "1.5.20260710"},
-            "resource.kubernetes.io/pciBusID": {"string": "0000:0d:00.0"},
-            "resource.kubernetes.io/pcieRoot": {"string": "pci0000:0a"},
-            "resource.kubernetes.io/numaNode": {"int": 1},
-        },
+WHOLE = whole_device(CARD, allocator="controller", sips=24)
+
+
+def like_the_whole(kind: str, capacity: dict[str, Any], **attributes: object) -> dict[str, Any]:
+    """What the card's device for many claims is, where it differs from the one for the card."""
+    return WHOLE | {
+        "name": f"{kind}-0000-0d-00-0",
+        "attributes": WHOLE["attributes"] | {"type": {"string": kind}} | attributes,
         "allowMultipleAllocations": True,
-        "capacity": {
-            "slices": {
-                "value": "6",
-                "requestPolicy": {
-                    "default": "1",
-                    "validRange": {"min": "1", "max": "6", "step": "1"},
-                },
-            }
-        },
-        "taints": whole_device(CARD, allocator="controller")["taints"],
+        "capacity": capacity,
     }
+
+
+def test_the_slices_of_a_card() -> None:
+    policy = {"default": "1", "validRange": {"min": "1", "max": "6", "step": "1"}}
+    assert shared_device(CARD, 6, allocator="controller", sips=24) == like_the_whole(
+        "shared",
+        {"slices": {"value": "6", "requestPolicy": policy}},
+        memoryPerSliceMiB={"int": 7162},
+    )
 
 
 def test_the_drs_device_of_a_card() -> None:
-    device = drs_device(CARD, TABLE, allocator="controller")
-    assert device["name"] == "drs-0000-0d-00-0"
-    assert device["allowMultipleAllocations"] is True
-    assert device["attributes"]["type"] == {"string": "drs"}
-    assert device["attributes"]["profiles"] == {"string": "1g.6gb,3g.20gb,6g.40gb"}
-    assert device["attributes"]["sips"] == {"int": 24}
-    assert device["capacity"] == {
-        "size": {
-            "value": "6",
-            "requestPolicy": {"default": "1", "validValues": ["1", "3", "6"]},
-        }
-    }
-    assert {"key": "gcu.enflame.com/unhealthy", "value": "health", "effect": "NoSchedule"} in (
-        device["taints"]
+    policy = {"default": "1", "validValues": ["1", "3", "6"]}
+    assert drs_device(CARD, TABLE, allocator="controller") == like_the_whole(
+        "drs",
+        {"size": {"value": "6", "requestPolicy": policy}},
+        profiles={"string": "1g.6gb,3g.20gb,6g.40gb"},
     )
 
 

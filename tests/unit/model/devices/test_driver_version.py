@@ -49,22 +49,6 @@ def test_left_out_where_it_cannot_be_made(text: str) -> None:
     assert "driverVersion" not in published(text)["attributes"]
 
 
-@pytest.mark.parametrize(
-    ("text", "expression", "selected"),
-    [
-        ("1.4.0.3", '.compareTo(semver("1.5.0")) < 0', True),
-        ("1.4.0.3", '.compareTo(semver("1.4.0")) == 0', True),
-        ("1.5.20260710", '.isGreaterThan(semver("1.5.0"))', True),
-        ("1.5.20260710", ".major() == 1", True),
-        ("1.5.0.1", '.isLessThan(semver("1.5.0"))', False),
-    ],
-)
-def test_selectors_compare_it(text: str, expression: str, selected: bool) -> None:
-    device = SelectorInput.of("gcu.enflame.com", published(text))
-    whole = f'device.attributes["gcu.enflame.com"].driverVersion{expression}'
-    assert SELECTORS.matches(whole, device) is selected
-
-
 @given(st.from_regex(r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}[ -~]*", fullmatch=True) | st.text())
 def test_whatever_is_published_is_a_version(text: str) -> None:
     found = published(text)["attributes"].get("driverVersion")

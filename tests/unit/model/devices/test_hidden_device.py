@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from dra_driver.model.card import Problem
-from dra_driver.model.devices.device import taint, whole_device
-from dra_driver.model.devices.device_shares import drs_device, shared_device
+from dra_driver.model.devices.device import taint
 from dra_driver.model.devices.hidden_device import hide, reveal
 from dra_driver.model.names import (
     ALLOCATOR_CONTROLLER,
@@ -16,19 +15,13 @@ from dra_driver.model.names import (
     TAINT_CHANGING,
     TAINT_UNHEALTHY,
 )
-from tests.unit.model.devices.test_device_shares import CARD, TABLE
+from tests.unit.model.devices.test_device_shares import PUBLISHED
 
 PROBLEMS = (
     Problem(TAINT_CHANGING, "", "its form is to change"),
     Problem(TAINT_UNHEALTHY, "health", "efsmi says so"),
     Problem(TAINT_UNHEALTHY, "lost", "it is gone"),
 )
-DEVICES = {
-    "whole": whole_device(CARD, allocator=ALLOCATOR_CONTROLLER),
-    "shared": shared_device(CARD, 6, allocator=ALLOCATOR_CONTROLLER),
-    "one slice": shared_device(CARD, 1, allocator=ALLOCATOR_CONTROLLER),
-    "drs": drs_device(CARD, TABLE, allocator=ALLOCATOR_CONTROLLER),
-}
 DROPPED = ("taints", "allowMultipleAllocations", "requestPolicy")  # by 1.34.4 and 1.35.4
 
 
@@ -44,7 +37,7 @@ def by_key(device: dict[str, Any]) -> dict[str, Any]:
     return {**device, "taints": taints}
 
 
-@pytest.mark.parametrize("device", DEVICES.values(), ids=DEVICES)
+@pytest.mark.parametrize("device", PUBLISHED.values(), ids=PUBLISHED)
 def test_a_hidden_device_has_all_that_is_known_of_it(device: dict[str, Any]) -> None:
     problems = [taint(each.taint, each.value) for each in PROBLEMS]
     device = device | {"taints": [taint(TAINT_ALLOCATED_BY, ALLOCATOR_CONTROLLER), *problems]}
@@ -55,7 +48,7 @@ def test_a_hidden_device_has_all_that_is_known_of_it(device: dict[str, Any]) -> 
     assert by_key(reveal(hidden)) == by_key(device)
 
 
-@pytest.mark.parametrize("device", DEVICES.values(), ids=DEVICES)
+@pytest.mark.parametrize("device", PUBLISHED.values(), ids=PUBLISHED)
 def test_a_device_without_a_problem(device: dict[str, Any]) -> None:
     clean = device | {"taints": [taint(TAINT_ALLOCATED_BY, ALLOCATOR_CONTROLLER)]}
     assert reveal(hide(clean)) == clean
@@ -63,7 +56,7 @@ def test_a_device_without_a_problem(device: dict[str, Any]) -> None:
 
 def test_a_newer_server_is_given_no_more_than_an_older_one() -> None:
     """So that its answer is the same, and nothing is written again after its upgrade."""
-    device = DEVICES["shared"]
+    device = PUBLISHED["slices"]
     assert hide(reveal(hide(device))) == hide(device)
 
 
