@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.component.agent.old_cluster import Place
 from tests.unit.agent.node import Node
 
 
@@ -15,3 +16,13 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     yield node
     for agent in node.agents:
         agent.stop()
+
+
+@pytest.fixture
+def place(node: Node) -> Iterator[Place]:
+    """The same node in a cluster without DRA."""
+    made = Place(node)
+    yield made
+    for agent in node.agents:  # before the kubelet
+        agent.stop()
+    made.kubelet.stop()

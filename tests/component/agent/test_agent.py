@@ -59,7 +59,7 @@ def test_the_kubelet_hears_of_a_lost_card_at_once(node: Node) -> None:
     """The list holds what a claim holds, whether the API server answers or not."""
     agent = node.started()
     node.prepare(node.api.add("one", card=0))
-    with fake_kubelet.watch_v1alpha1(node.sockets.service) as lists:
+    with fake_kubelet.watch(node.sockets.service) as lists:
         [well] = next(lists).devices
         assert (well.device.device_name, well.health) == ("whole-0000-0d-00-0", 1)
         node.machine.lose_card(CARDS[0])
@@ -78,7 +78,7 @@ def test_a_card_that_hangs_is_ill_and_the_agent_serves(
     ref = node.api.add("one", card=1)
     node.prepare(ref)
     node.machine.set_fault("card-hangs", card=CARDS[1])
-    with fake_kubelet.watch_v1alpha1(node.sockets.service) as lists:
+    with fake_kubelet.watch(node.sockets.service) as lists:
         assert [each.health for each in next(lists).devices] == [1]
         agent._cards.refresh()
         [ill] = next(lists).devices

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
@@ -12,29 +12,18 @@ import pytest
 from prometheus_client.exposition import generate_latest
 
 from dra_driver.agent.events import EventReporter
-from dra_driver.model.effects import Effects, Point
+from dra_driver.model.effects import Point
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.directory import CdiError
 from tests.cluster.waiting import wait_until
 from tests.unit.agent.node import CARDS, Node
 from tests.unit.agent.recorder import ListRecorder
 from tests.unit.kubelet_api import fake_kubelet
+from tests.unit.kubelet_api.callers import Passing
 from tests.unit.node.damage import append_torn
 from tests.unit.node.journals import prepared
 
 FILE = "gcu.enflame.com-claim-uid-one.json"
-
-
-class Watching(Effects):
-    """Remembers each effect, and calls `look` before it."""
-
-    def __init__(self, look: Callable[[Point], None] = lambda _: None) -> None:
-        self.seen: list[Point] = []
-        self._look = look
-
-    def before(self, point: Point) -> None:
-        self.seen.append(point)
-        self._look(point)
 
 
 def test_nothing_is_served_before_recovery_is_over(node: Node) -> None:
@@ -49,7 +38,7 @@ def test_nothing_is_served_before_recovery_is_over(node: Node) -> None:
     first.stop()
     (node.cdi / FILE).unlink()
     node.machine.reboot(order=tuple(reversed(CARDS)))
-    effects = Watching(look)
+    effects = Passing(look)
     node.started(effects)
     assert '"ENFLAME_VISIBLE_DEVICES=1"' in node.files()[FILE]
     order = [Point.EFSMI_CALL, Point.JOURNAL_COMPACT_RENAME, Point.CDI_WRITE, Point.SOCKET_BIND]
@@ -147,18 +136,6 @@ def test_a_boot_before_udev_is_done(node: Node) -> None:
     assert "/dev/gcuctl" in node.files()[FILE]
 
 
-def test_drs_mode_that_a_damaged_journal_does_not_know_any_more_is_ended(node: Node) -> None:
-    """It is taken for ours then: else the card would wait for a person."""
-    node.started()
-    node.stop()
-    (node.state / "journal").write_bytes(b"not a journal at all")
-    node.machine.efsmi("-i", "0", "--drs", "on")
-    assert node.machine.card(CARDS[0]).virtualization == "DRS"
-    agent = node.started()
-    assert node.machine.card(CARDS[0]).virtualization == "Disable"
-    assert agent._cards.foreign == {}
-
-
 def test_drs_mode_of_somebody_else_stays_where_the_last_record_was_not_written(node: Node) -> None:
     """Power was lost while a record was written: nobody was answered by it, so nothing is lost."""
     node.started()
@@ -178,7 +155,7 @@ def test_a_scrape_before_recovery_hides_no_loss(node: Node) -> None:
     node.stop()
     node.machine.efsmi("-i", "0", "--drs", "on")
     (node.state / "journal").unlink()
-    effects = Watching()
+    effects = Passing()
     agent = node.agent(effects)
     generate_latest(agent.registry)
     assert effects.seen == []
@@ -197,7 +174,7 @@ def test_it_stops_in_time_though_a_call_does_not_end(node: Node) -> None:
             over.wait(60)
             came_back.set()
 
-    agent = node.started(Watching(hang))
+    agent = node.started(Passing(hang))
     ref = node.api.add("one", card=0)
     with ThreadPoolExecutor(1) as kubelet:
         call = kubelet.submit(node.prepare, ref)

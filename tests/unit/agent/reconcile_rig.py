@@ -16,12 +16,13 @@ from dra_driver.config.card_rules import CardRules
 from dra_driver.kube.api import Api
 from dra_driver.kubelet_api.pod_resources import ContainerResources, KubeletError
 from dra_driver.model.card import Cards, Problem
+from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.recovery.reconciler import NodeReconciler
 from dra_driver.util.backoff import Backoff
 from tests.unit.agent.labelled_node import LabelledNode
 from tests.unit.agent.recorder import ListRecorder
-from tests.unit.node.drs_world import DrsWorld
+from tests.unit.node.drs_world import DrsWorld, errors
 from tests.unit.node.world import CARDS, NODE
 
 ONE = str(CARDS[0])
@@ -109,6 +110,11 @@ class Rig:
             backoff=Backoff(first=1.0, longest=60.0, draw=lambda: 0.0),
             wait=self._wait,
         )
+
+    def prepared(self, claim: Object) -> ClaimRef:
+        ref = self.world.api.add(claim)
+        assert errors(self.agent, ref) == [""]
+        return ref
 
     def look(self) -> None:
         """One run, just after an inventory of the machine."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from prometheus_client.core import GaugeMetricFamily
 
 from dra_driver.agent import card_metrics
 from dra_driver.agent import metric_specs as specs
+from dra_driver.agent.context import AgentContext
+from dra_driver.agent.slices.device_layout import DevicesSource
 from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.card import Readings
 from dra_driver.model.claims.claim import Object
@@ -17,9 +21,10 @@ from dra_driver.model.claims.owner import ContainerAllocation, Owner
 from dra_driver.model.devices.device import device_name
 from dra_driver.model.devices.device_shares import drs_device
 from dra_driver.model.devices.plugin_device import PluginDevice
+from dra_driver.model.errors import JournalError
 from dra_driver.model.instance import Instance
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import TAINT_ADMINISTRATORS
+from dra_driver.model.names import TAINT_ADMINISTRATORS, TAINT_ALLOCATED_BY
 from dra_driver.model.profile import Profile, ProfileTable
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice, record
@@ -63,6 +68,9 @@ TABLE = ProfileTable.of(
 )
 SLICES = hold(0, mode=Mode.SHARED, consumed={"slices": "2"})
 INSTANCE = hold(1, mode=Mode.DRS, consumed={"size": "3"}, instance=Instance(0, "3g.23gb", "u"))
+PLUGIN = ContainerAllocation((PluginDevice(THIRD, Mode.WHOLE, 0),), total=1, answer="a")
+TWO_CLAIMS = (ref("slices"), SLICES), (ref("instance"), INSTANCE)
+ALL_HELD = ledger(*TWO_CLAIMS, (ref("admin"), hold(2, admin_access=True)), (PLUGIN, hold(2)))
 
 
 def test_sizes() -> None:
@@ -99,10 +107,8 @@ def test_the_device_for_administrators_is_no_size_and_its_taint_no_problem() -> 
     assert values(largest, "mode")["whole",] == 1
 
 
-def test_what_claims_and_containers_have() -> None:
-    plugin = ContainerAllocation((PluginDevice(THIRD, Mode.WHOLE, 0),), total=1, answer="a")
-    found = ledger((ref("slices"), SLICES), (ref("instance"), INSTANCE), (plugin, hold(2)))
-    family = card_metrics.about_allocations(granted(found), SIZES)
+def test_what_claims_and_containers_have_but_not_administrators() -> None:
+    family = card_metrics.about_allocations(granted(ALL_HELD), SIZES)
     assert values(family, "pci_bus_id", "device", "mode", "profile", "claim", "holder") == {
         (str(FIRST), "gcu0", "shared", "", "slices", ""): 2,
         (str(SECOND), "gcu1", "drs", "3g.23gb", "instance", ""): 3,
@@ -111,17 +117,9 @@ def test_what_claims_and_containers_have() -> None:
 
 
 def test_the_containers_that_use_it() -> None:
-    plugin = ContainerAllocation((PluginDevice(THIRD, Mode.WHOLE, 0),), total=1, answer="a")
-    admin = hold(2, admin_access=True)
-    found = ledger(
-        (ref("slices"), SLICES),
-        (ref("instance"), INSTANCE),
-        (ref("admin"), admin),
-        (plugin, hold(2)),
-    )
-    devices = {"enflame.com/gcu": frozenset({str(plugin.devices[0])})}
+    devices = {"enflame.com/gcu": frozenset({str(PLUGIN.devices[0])})}
     family = card_metrics.about_containers(
-        granted(found),
+        granted(ALL_HELD),
         [
             ContainerResources("team", "p", "one", claims=frozenset({"slices", "admin"})),
             ContainerResources("team", "q", "two", claims=frozenset({"slices"})),
@@ -136,7 +134,7 @@ def test_the_containers_that_use_it() -> None:
         (str(SECOND), "gcu1", "drs", "3g.23gb", "team", "", "", "instance"),  # an init container
         (str(THIRD), "", "whole", "", "plugins", "s", "main", ""),
     }
-    unanswered = card_metrics.about_containers(granted(found), ())
+    unanswered = card_metrics.about_containers(granted(ALL_HELD), ())
     assert set(values(unanswered, "namespace", "pod", "container", "claim")) == {
         ("team", "", "", "slices"),
         ("team", "", "", "instance"),
@@ -144,16 +142,10 @@ def test_the_containers_that_use_it() -> None:
     }
 
 
-def test_administrators_access_has_nothing() -> None:
-    found = ledger((ref("admin"), hold(0, admin_access=True)))
-    assert values(card_metrics.about_allocations(granted(found), SIZES), "claim") == {}
-
-
 def test_the_largest_request() -> None:
-    found = ledger((ref("slices"), SLICES), (ref("instance"), INSTANCE))
-    largest = card_metrics.about_largest_request(DEVICES, found, SIZES)
+    largest = card_metrics.about_largest_request(DEVICES, ledger(*TWO_CLAIMS), SIZES)
     assert values(largest, "mode") == {("whole",): 1, ("shared",): 6, ("drs",): 6}
-    found = ledger((ref("slices"), SLICES), (ref("instance"), INSTANCE), (ref("whole"), hold(2)))
+    found = ledger(*TWO_CLAIMS, (ref("whole"), hold(2)))
     largest = card_metrics.about_largest_request(DEVICES, found, SIZES)
     assert values(largest, "mode") == {("whole",): 0, ("shared",): 4, ("drs",): 3}
 
@@ -181,3 +173,80 @@ def test_cards_with_a_problem_serve_no_request() -> None:
     assert values(problems, "problem", "value", "pci_bus_id") == {
         ("unhealthy", "lost", str(address)): 1 for address in (FIRST, SECOND, THIRD)
     }
+
+
+def collected(
+    devices: DevicesSource, journal: Callable[[], Ledger]
+) -> dict[str, Mapping[tuple[str, ...], float]]:
+    """The values by all labels of each metric that has any."""
+    played = SimpleNamespace(
+        cards=SimpleNamespace(latest={}), journal=SimpleNamespace(snapshot=journal)
+    )
+    used = [ContainerResources("team", "p", "main", claims=frozenset({"a"}))]
+    collector = card_metrics.NodeCollector(
+        context=cast("AgentContext", played), devices=devices, containers=lambda: used
+    )
+    return {
+        each.name: values(each, *each.samples[0].labels)
+        for each in collector.collect()
+        if each.samples
+    }
+
+
+def test_what_is_published_and_held() -> None:
+    ill = {"key": "gcu.enflame.com/unhealthy", "value": "rma", "effect": "NoExecute"}
+    changing = {"key": "gcu.enflame.com/changing", "effect": "NoSchedule"}
+    ours = {"key": TAINT_ALLOCATED_BY, "value": "controller", "effect": "NoSchedule"}
+    devices: list[Object] = [
+        {"name": name, "taints": [ours, *taints]}
+        for name, taints in {
+            "whole-0000-0d-00-0": [],
+            "whole-0000-0e-00-0": [ill],
+            "shared-0000-0e-00-0": [ill, changing],
+            "of-another-version": [],
+        }.items()
+    ]
+    begun = record(ClaimStep.PREPARE_STARTED, ref("b"), (hold(2),))
+    found = ledger((ref("a"), hold(0)), (ref("c"), hold(1))).apply(begun)
+    told = collected(lambda: devices, lambda: found)
+    assert {name: told.pop(name) for name in [*told] if name.startswith("gcu_agent_")} == {
+        "gcu_agent_devices": {
+            ("whole", "healthy"): 1,
+            ("whole", "unhealthy"): 1,
+            ("shared", "unhealthy"): 1,
+        },
+        "gcu_agent_device_taints": {
+            ("gcu.enflame.com/unhealthy", "rma", "NoExecute"): 2,
+            ("gcu.enflame.com/changing", "", "NoSchedule"): 1,
+        },
+        "gcu_agent_claims": {
+            ("prepared",): 2,
+            ("intent",): 1,
+            ("unpreparing",): 0,
+            ("released",): 0,
+        },
+        "gcu_agent_prepared_devices": {("whole",): 2},
+    }
+    assert {name: len(samples) for name, samples in told.items()} == {
+        "gcu_card_problem": 2,
+        "gcu_card_size": 3,
+        "gcu_card_allocated": 2,
+        "gcu_card_container_info": 2,
+        "gcu_node_largest_request": 2,
+    }
+
+
+def unreadable() -> Any:
+    raise JournalError("the disk is gone")
+
+
+@pytest.mark.parametrize(
+    ("devices", "shown"),
+    [
+        (lambda: DEVICES, {"gcu_agent_devices", "gcu_card_size"}),
+        (unreadable, set()),
+    ],
+    ids=["what is in it", "what is offered, which can depend on it"],
+)
+def test_a_journal_that_cannot_be_read_hides(devices: DevicesSource, shown: set[str]) -> None:
+    assert collected(devices, unreadable).keys() == shown

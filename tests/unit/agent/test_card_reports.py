@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dra_driver.kubelet_api.pod_resources import ContainerResources
 from dra_driver.model.card import Problem
 from dra_driver.model.names import TAINT_FOREIGN
 from dra_driver.simulator.state import InstanceState
 from tests.unit.agent.reconcile_rig import ASKED, ONE, Rig, lose
-from tests.unit.node.drs_world import DrsWorld, errors, whole
+from tests.unit.node.drs_world import DrsWorld, whole
 from tests.unit.node.world import CARDS
 
 THEIRS = InstanceState(9, "1g.6gb", "theirs", (0,))
@@ -24,8 +25,7 @@ def divide(world: DrsWorld, *instances: InstanceState) -> None:
     world.tool.set_card(ONE, instances=instances, virtualization=mode)
 
 
-def test_foreign_instances_are_told_once_until_they_are_gone(world: DrsWorld) -> None:
-    rig = Rig(world)
+def test_foreign_instances_are_told_once_until_they_are_gone(world: DrsWorld, rig: Rig) -> None:
     rig.look()
     divide(world, THEIRS)
     for _ in range(3):
@@ -46,8 +46,7 @@ def test_foreign_instances_are_told_once_until_they_are_gone(world: DrsWorld) ->
     assert world.tool.changes() == ASKED
 
 
-def test_another_foreign_instance_is_told(world: DrsWorld) -> None:
-    rig = Rig(world)
+def test_another_foreign_instance_is_told(world: DrsWorld, rig: Rig) -> None:
     rig.look()
     divide(world, THEIRS)
     rig.look()
@@ -56,8 +55,7 @@ def test_another_foreign_instance_is_told(world: DrsWorld) -> None:
     assert len(rig.recorder.lines) == 2
 
 
-def test_why_a_card_has_no_drs_is_told_once(world: DrsWorld) -> None:
-    rig = Rig(world)
+def test_why_a_card_has_no_drs_is_told_once(world: DrsWorld, rig: Rig) -> None:
     world.tool.set_fault("drs-on-refused")
     for minute in range(5):
         world.now = 60.0 * minute
@@ -71,10 +69,8 @@ def test_why_a_card_has_no_drs_is_told_once(world: DrsWorld) -> None:
     assert rig.changes == 1
 
 
-def test_each_reason_is_told(world: DrsWorld) -> None:
-    rig = Rig(world)
-    held = world.api.add(whole("a", 0))
-    assert errors(rig.agent, held) == [""]
+def test_each_reason_is_told(world: DrsWorld, rig: Rig) -> None:
+    held = rig.prepared(whole("a", 0))
     rig.look()
     rig.look()
     rig.agent.preparer.unprepare([held])
@@ -85,8 +81,7 @@ def test_each_reason_is_told(world: DrsWorld) -> None:
     assert refused.startswith(f"card {ONE} cannot be switched to DRS mode")
 
 
-def test_cards_that_a_device_plugin_gives_out_are_tainted_while_it_does(world: DrsWorld) -> None:
-    rig = Rig(world)
+def test_cards_that_a_device_plugin_gives_out_are_tainted_while_it_does(rig: Rig) -> None:
     rig.kubelet.plugins = {"enflame.com/gcu": {"0"}, "enflame.com/gcu-count": {"any"}}
     rig.look()
     text = (
@@ -96,16 +91,19 @@ def test_cards_that_a_device_plugin_gives_out_are_tainted_while_it_does(world: D
     assert rig.cards.foreign == {CARDS[0]: Problem(TAINT_FOREIGN, "", text)}
     rig.look()
     assert [line for line in rig.recorder.lines if "plugin" in line] == [f"GcuCardForeign {text}"]
+    rig.kubelet.pods = [
+        ContainerResources("team", "p", "main", {"enflame.com/gcu": frozenset("0")})
+    ]
+    rig.look()
     rig.kubelet.away = True
     rig.look()
-    assert set(rig.cards.foreign) == {CARDS[0]}
-    rig.kubelet.away, rig.kubelet.plugins = False, {"enflame.com/gcu": set()}
+    assert (set(rig.cards.foreign), rig.reconcile_loop.foreign_pods) == ({CARDS[0]}, 1)
+    rig.kubelet.away, rig.kubelet.plugins, rig.kubelet.pods = False, {"enflame.com/gcu": set()}, []
     rig.look()
-    assert rig.cards.foreign == {}
+    assert (rig.cards.foreign, rig.reconcile_loop.foreign_pods) == ({}, 0)
 
 
-def test_what_somebody_made_on_a_card_is_the_better_reason(world: DrsWorld) -> None:
-    rig = Rig(world)
+def test_what_somebody_made_on_a_card_is_the_better_reason(world: DrsWorld, rig: Rig) -> None:
     rig.kubelet.plugins = {"enflame.com/drs-gcu": {"0"}}
     world.tool.set_card(ONE, virtualization="DRS", instances=(THEIRS,))
     rig.look()

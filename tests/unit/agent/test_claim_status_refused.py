@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import pytest
 
@@ -214,11 +213,7 @@ def test_a_journal_that_cannot_be_read_is_tried_again(
     rig.on_wait = lambda: len(rig.waits) == 2
     first, second = rig.run()
     assert 0.5 <= first <= 1.0 <= second <= 2.0
-    assert _levels(caplog.records) == {"WARNING"}
-
-
-def _levels(records: Sequence[Any]) -> set[str]:
-    return {each.levelname for each in records}
+    assert {each.levelname for each in caplog.records} == {"WARNING"}
 
 
 def test_a_claim_that_waits_for_its_card_is_told_why(rig: Rig) -> None:

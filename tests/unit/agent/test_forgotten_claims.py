@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from dra_driver.agent.dra.deleted_claims import FORGOTTEN_AFTER
 from dra_driver.kube.errors import Unavailable
 from dra_driver.kubelet_api.pod_resources import ContainerResources
-from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.mode import Mode
 from tests.unit.agent.reconcile_rig import ONE, Rig
-from tests.unit.node.drs_world import DrsWorld, errors, instance, slices, tool, whole
+from tests.unit.node.drs_world import instance, slices, whole
 
 CLAIMS = {
     Mode.WHOLE: whole("a", 0),
@@ -25,17 +23,6 @@ EVENT = (
     "container of the kubelet has it: its devices were freed"
 )
 NAME = ("team", "a")
-
-
-@pytest.fixture
-def rig(tmp_path: Path) -> Rig:
-    return Rig(DrsWorld(tmp_path, tool=tool(1)))
-
-
-def prepared(rig: Rig, mode: Mode = Mode.DRS) -> ClaimRef:
-    ref = rig.world.api.add(CLAIMS[mode])
-    assert errors(rig.agent, ref) == [""]
-    return ref
 
 
 def reset(rig: Rig) -> None:
@@ -53,13 +40,13 @@ def look_for(rig: Rig, seconds: float) -> None:
     rig.look()
 
 
-def uses(rig: Rig, name: str = "a") -> None:
-    rig.kubelet.pods = [ContainerResources("team", "p", "main", claims=frozenset({name}))]
+def uses(rig: Rig) -> None:
+    rig.kubelet.pods = [ContainerResources("team", "p", "main", claims=frozenset("a"))]
 
 
 @pytest.mark.parametrize("mode", CLAIMS)
 def test_what_nobody_knows_is_freed_after_a_while(rig: Rig, mode: Mode) -> None:
-    prepared(rig, mode)
+    rig.prepared(CLAIMS[mode])
     reset(rig)
     look_for(rig, FORGOTTEN_AFTER - 60.0)
     assert rig.agent.held() == {"uid-a": "prepared"}
@@ -85,7 +72,7 @@ def away(rig: Rig) -> None:
     ],
 )
 def test_what_somebody_may_know_stays(rig: Rig, keep: Callable[[Rig], object]) -> None:
-    prepared(rig)
+    rig.prepared(CLAIMS[Mode.DRS])
     reset(rig)
     keep(rig)
     look_for(rig, 2 * FORGOTTEN_AFTER)
@@ -95,7 +82,7 @@ def test_what_somebody_may_know_stays(rig: Rig, keep: Callable[[Rig], object]) -
 
 def test_a_kubelet_that_starts_lists_its_pods_late(rig: Rig) -> None:
     """Each time that it has the claim, the time begins anew."""
-    prepared(rig)
+    rig.prepared(CLAIMS[Mode.DRS])
     reset(rig)
     for _ in range(3):
         look_for(rig, FORGOTTEN_AFTER - 60.0)
@@ -107,28 +94,18 @@ def test_a_kubelet_that_starts_lists_its_pods_late(rig: Rig) -> None:
 
 def test_a_claim_of_the_same_name_is_another_one(rig: Rig) -> None:
     """Also where the kubelet lists the name: it means the claim that the API server has."""
-    old = rig.world.api.add(slices("a", 0, 1))
-    new = ClaimRef("team", "a", "uid-new")
-    assert errors(rig.agent, old) == [""]
-    made = slices("b", 0, 1)  # another share
-    made["metadata"] |= {"name": "a", "uid": new.uid}
-    assert errors(rig.agent, rig.world.api.add(made)) == [""]
+    rig.prepared(slices("a", 0, 1))
+    new = slices("b", 0, 1)  # another share
+    new["metadata"] |= {"name": "a", "uid": "uid-new"}
+    rig.prepared(new)
     uses(rig)
     look_for(rig, FORGOTTEN_AFTER + 60.0)
     assert rig.agent.held() == {"uid-new": "prepared"}
     assert rig.recorder.lines.count(EVENT) == 1
 
 
-def test_claims_of_running_containers_cost_no_request(rig: Rig) -> None:
-    prepared(rig)
-    uses(rig)
-    rig.world.api.reads.clear()
-    look_for(rig, FORGOTTEN_AFTER)
-    assert rig.world.api.reads == []
-
-
 def test_an_instance_that_cannot_be_destroyed_is_tried_again(rig: Rig) -> None:
-    prepared(rig)
+    rig.prepared(CLAIMS[Mode.DRS])
     reset(rig)
     rig.world.tool.set_fault("destroy-fails")
     look_for(rig, FORGOTTEN_AFTER)

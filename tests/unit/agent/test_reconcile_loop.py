@@ -13,12 +13,11 @@ from dra_driver.model.errors import HardwareError, JournalError
 from dra_driver.node.checkpoint.records import ClaimStep, record
 from dra_driver.node.recovery.reconciler import NodeReconciler
 from tests.unit.agent.reconcile_rig import ASKED, ONE, Rig, lose
-from tests.unit.node.drs_world import DrsWorld, errors, instance
+from tests.unit.node.drs_world import DrsWorld, instance
 from tests.unit.node.world import CARDS, hold
 
 
-def test_a_profile_that_was_learnt_is_published(world: DrsWorld) -> None:
-    rig = Rig(world)
+def test_a_profile_that_was_learnt_is_published(world: DrsWorld, rig: Rig) -> None:
     rig.look()
     assert world.tool.changes() == ASKED
     assert rig.changes == 1
@@ -95,8 +94,7 @@ def test_what_is_lost_while_the_cards_are_looked_at_is_for_the_next_look(
     assert rig.cards.foreign == {}
 
 
-def test_what_is_taken_back_waits_until_the_cards_are_read(world: DrsWorld) -> None:
-    rig = Rig(world)
+def test_what_is_taken_back_waits_until_the_cards_are_read(rig: Rig) -> None:
     rig.cards.latest = None
     rig.lose_journal()
     rig.reconcile_loop.run_once()
@@ -105,12 +103,10 @@ def test_what_is_taken_back_waits_until_the_cards_are_read(world: DrsWorld) -> N
     assert rig.has_complete_journal()
 
 
-def test_an_instance_made_anew_is_told(world: DrsWorld) -> None:
+def test_an_instance_made_anew_is_told(world: DrsWorld, rig: Rig) -> None:
     """Its claim's status names another uuid now."""
-    rig = Rig(world)
     rig.look()
-    ref = world.api.add(instance("a", 0, 1))
-    assert errors(rig.agent, ref) == [""]
+    rig.prepared(instance("a", 0, 1))
     rig.look()
     assert rig.changes == 1
     world.reboot()
@@ -124,8 +120,7 @@ def test_a_card_that_hung_a_moment_ago_is_not_waited_for(world: DrsWorld) -> Non
     world.breaker = HungCardBreaker(20, clock=lambda: world.now)
     rig = Rig(world)
     rig.look()
-    refs = [world.api.add(instance(name, 0, 1)) for name in "ab"]
-    assert errors(rig.agent, *refs) == ["", ""]
+    refs = [rig.prepared(instance(name, 0, 1)) for name in "ab"]
     world.tool.set_fault("destroy-fails", times=1)
     assert rig.agent.preparer.unprepare(refs[:1])[refs[0].uid] is not None
     journal = rig.agent.journal
@@ -140,11 +135,9 @@ def test_a_card_that_hung_a_moment_ago_is_not_waited_for(world: DrsWorld) -> Non
     assert rig.agent.held() == {refs[1].uid: "prepared"}
 
 
-def test_a_claim_that_cannot_be_brought_to_rest_is_told(world: DrsWorld) -> None:
-    rig = Rig(world)
+def test_a_claim_that_cannot_be_brought_to_rest_is_told(world: DrsWorld, rig: Rig) -> None:
     rig.look()
-    ref = world.api.add(instance("a", 0, 1))
-    assert errors(rig.agent, ref) == [""]
+    ref = rig.prepared(instance("a", 0, 1))
     world.tool.set_fault("destroy-fails")
     failed = rig.agent.preparer.unprepare([ref])[ref.uid]
     assert failed is not None
@@ -159,9 +152,8 @@ def test_a_claim_that_cannot_be_brought_to_rest_is_told(world: DrsWorld) -> None
 
 
 def test_a_journal_that_cannot_be_read_does_not_end_the_looks(
-    world: DrsWorld, monkeypatch: pytest.MonkeyPatch
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rig = Rig(world)
 
     def fail() -> None:
         raise JournalError("the disk is gone")
@@ -171,10 +163,9 @@ def test_a_journal_that_cannot_be_read_does_not_end_the_looks(
     assert rig.run() == [60, 60, 60]
 
 
-def test_claims_of_containers_whose_records_are_lost_are_told(world: DrsWorld) -> None:
+def test_claims_of_containers_whose_records_are_lost_are_told(rig: Rig) -> None:
     """The kubelet has a claim that ends a moment longer than the journal, so the first look that
     finds it unknown says nothing."""
-    rig = Rig(world)
     rig.look()
     rig.agent.journal.write(
         record(ClaimStep.PREPARE_COMPLETED, ClaimRef("team", "b", "u"), (hold(0),))
@@ -196,8 +187,8 @@ def test_claims_of_containers_whose_records_are_lost_are_told(world: DrsWorld) -
 
 def test_a_kubelet_that_does_not_list_its_containers_does_not_end_the_looks(
     world: DrsWorld,
+    rig: Rig,
 ) -> None:
-    rig = Rig(world)
     rig.kubelet.away = True
     rig.look()
     assert rig.recorder.lines == []

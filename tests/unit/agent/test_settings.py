@@ -19,7 +19,6 @@ def test_a_node_name_is_all_it_needs() -> None:
     found = settings(GCU_NODE_NAME="n1")
     assert found.node_name == "n1"
     assert (found.host_root, found.efsmi_path) == (Path("/"), "efsmi")
-    assert found.state_directory == Path("/var/lib/kubelet/plugins/gcu.enflame.com")
 
 
 def test_nothing_evicts_unless_it_is_named() -> None:
@@ -30,10 +29,11 @@ def test_nothing_evicts_unless_it_is_named() -> None:
 @pytest.mark.parametrize(
     ("argv", "directory"),
     [
+        ([], "/var/lib/kubelet/plugins/gcu.enflame.com"),
         (["--kubelet-root=/data/kubelet"], "/data/kubelet/plugins/gcu.enflame.com"),
         (["--kubelet-root=/data/kubelet", "--state-dir=/elsewhere"], "/elsewhere"),
     ],
-    ids=["below the kubelet's", "its own"],
+    ids=["by default", "below the kubelet's", "its own"],
 )
 def test_where_the_journal_lies(argv: list[str], directory: str) -> None:
     assert settings("--node-name=n1", *argv).state_directory == Path(directory)

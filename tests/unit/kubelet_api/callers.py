@@ -11,6 +11,7 @@ import grpc
 from dra_driver.kubelet_api.dra.service import DraServicer
 from dra_driver.kubelet_api.generated import dra_v1_pb2 as api
 from dra_driver.model.claims.claim import ClaimRef
+from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import GcuError
 
 
@@ -66,3 +67,15 @@ class Observer:
         errors: list[GcuError] = []
         yield errors
         self.ended.append((operation, len(errors)))
+
+
+class Passing(Effects):
+    """Remembers each effect, and calls `look` before it."""
+
+    def __init__(self, look: Callable[[Point], None] = lambda _: None) -> None:
+        self.seen: list[Point] = []
+        self._look = look
+
+    def before(self, point: Point) -> None:
+        self.seen.append(point)
+        self._look(point)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import grpc
 
+from dra_driver.kubelet_api.broadcaster import Broadcaster
 from dra_driver.kubelet_api.dra import health_service, registration, service
 from dra_driver.kubelet_api.generated import (
     dra_health_v1_pb2,
     dra_v1_pb2,
     pluginregistration_v1_pb2,
 )
-from dra_driver.kubelet_api.rpc import RpcService, Stub
+from dra_driver.kubelet_api.rpc import RpcService, connected
 from dra_driver.model.claims.claim import ClaimRef
 from tests.unit.kubelet_api.callers import claims_of
 
@@ -25,16 +26,8 @@ PATIENCE = 60.0
 T = TypeVar("T")
 
 
-@contextmanager
-def dial(path: Path) -> Iterator[grpc.Channel]:
-    """A channel to the socket, closed afterwards."""
-    with grpc.insecure_channel(f"unix:{path}") as channel:
-        yield channel
-
-
 def get_info(path: Path) -> pluginregistration_v1_pb2.PluginInfo:
-    with dial(path) as channel:
-        stub = Stub(channel, registration.SERVICE)
+    with connected(path, registration.SERVICE) as stub:
         info: pluginregistration_v1_pb2.PluginInfo = stub.GetInfo(
             pluginregistration_v1_pb2.InfoRequest(), timeout=PATIENCE
         )
@@ -42,8 +35,7 @@ def get_info(path: Path) -> pluginregistration_v1_pb2.PluginInfo:
 
 
 def notify(path: Path, *, registered: bool, error: str = "") -> None:
-    with dial(path) as channel:
-        stub = Stub(channel, registration.SERVICE)
+    with connected(path, registration.SERVICE) as stub:
         stub.NotifyRegistrationStatus(
             pluginregistration_v1_pb2.RegistrationStatus(plugin_registered=registered, error=error),
             timeout=PATIENCE,
@@ -53,8 +45,7 @@ def notify(path: Path, *, registered: bool, error: str = "") -> None:
 def prepare_v1(
     path: Path, *refs: ClaimRef, patience: float = PATIENCE
 ) -> dra_v1_pb2.NodePrepareResourcesResponse:
-    with dial(path) as channel:
-        stub = Stub(channel, service.SERVICE)
+    with connected(path, service.SERVICE) as stub:
         request = dra_v1_pb2.NodePrepareResourcesRequest(claims=claims_of(refs))
         answer: dra_v1_pb2.NodePrepareResourcesResponse = stub.NodePrepareResources(
             request, timeout=patience
@@ -63,8 +54,7 @@ def prepare_v1(
 
 
 def unprepare_v1(path: Path, *refs: ClaimRef) -> dra_v1_pb2.NodeUnprepareResourcesResponse:
-    with dial(path) as channel:
-        stub = Stub(channel, service.SERVICE)
+    with connected(path, service.SERVICE) as stub:
         request = dra_v1_pb2.NodeUnprepareResourcesRequest(claims=claims_of(refs))
         answer: dra_v1_pb2.NodeUnprepareResourcesResponse = stub.NodeUnprepareResources(
             request, timeout=PATIENCE
@@ -76,34 +66,16 @@ HealthLists = Iterator[dra_health_v1_pb2.NodeWatchResourcesResponse]
 
 
 @contextmanager
-def watch_v1(path: Path) -> Iterator[HealthLists]:
+def watch(path: Path, served: RpcService = health_service.SERVICES[1]) -> Iterator[HealthLists]:
     """The lists of a health stream, which the kubelet ends on leaving. The iterator ends with the
     stream, and raises grpc.RpcError where that was refused or broken."""
-    with _watch(path, health_service.SERVICES[0]) as lists:
-        yield lists
-
-
-@contextmanager
-def watch_v1alpha1(path: Path) -> Iterator[HealthLists]:
-    with _watch(path, health_service.SERVICES[1]) as lists:
-        yield lists
-
-
-@contextmanager
-def _watch(path: Path, served: RpcService) -> Iterator[HealthLists]:
-    with dial(path) as channel:
+    with connected(path, served) as stub:
         request = dra_health_v1_pb2.NodeWatchResourcesRequest()
-        call = Stub(channel, served).NodeWatchResources(request, timeout=PATIENCE)
-        with _ended(call.cancel):
+        call = stub.NodeWatchResources(request, timeout=PATIENCE)
+        try:
             yield call
-
-
-@contextmanager
-def _ended(cancel: Callable[[], object]) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        cancel()
+        finally:
+            call.cancel()
 
 
 def rest(lists: Iterator[T]) -> list[T]:
@@ -122,3 +94,9 @@ def rest(lists: Iterator[T]) -> list[T]:
         if error.code() is not grpc.StatusCode.UNAVAILABLE:
             raise
     return found
+
+
+def until_nobody_listens(broadcaster: Broadcaster[Any]) -> None:
+    """Wait until all its streams have ended."""
+    with broadcaster._changed:
+        assert broadcaster._changed.wait_for(lambda: not broadcaster.listeners, PATIENCE)

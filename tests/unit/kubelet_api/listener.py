@@ -15,7 +15,7 @@ from tests.unit.kubelet_api import fake_kubelet
 
 def main(path: Path, count: int) -> None:
     with ExitStack() as streams:
-        opened = [streams.enter_context(fake_kubelet.watch_v1alpha1(path)) for _ in range(count)]
+        opened = [streams.enter_context(fake_kubelet.watch(path)) for _ in range(count)]
         for lists in opened:
             next(lists)
         print("heard", flush=True)

@@ -48,13 +48,11 @@ DRA_MESSAGES = {
 }
 
 
-def dra_methods(service: str) -> dict[str, tuple[str, str]]:
-    return {
-        f"/{service}/{method}": (f"{method}Request", f"{method}Response")
-        for method in ("NodePrepareResources", "NodeUnprepareResources")
-    }
-
-
+DRA = "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"
+DRA_METHODS = {
+    f"{DRA}/{method}": (f"{method}Request", f"{method}Response")
+    for method in ("NodePrepareResources", "NodeUnprepareResources")
+}
 HEALTH_MESSAGES = {
     "NodeWatchResourcesRequest": [],
     "NodeWatchResourcesResponse": [(1, "devices", "repeated DeviceHealth")],
@@ -67,17 +65,12 @@ HEALTH_MESSAGES = {
     ],
     "DeviceIdentifier": [(1, "pool_name", "string"), (2, "device_name", "string")],
 }
-
-
-def health_methods(version: str) -> dict[str, tuple[str, str]]:
-    return {
-        f"/{version}.DRAResourceHealth/NodeWatchResources": (
-            "NodeWatchResourcesRequest",
-            "stream NodeWatchResourcesResponse",
-        )
-    }
-
-
+HEALTH_METHODS = {
+    "/v1.DRAResourceHealth/NodeWatchResources": (
+        "NodeWatchResourcesRequest",
+        "stream NodeWatchResourcesResponse",
+    )
+}
 DEVICE_PLUGIN_MESSAGES = {
     "DevicePluginOptions": [
         (1, "pre_start_required", "bool"),
@@ -188,15 +181,8 @@ PINNED = [
         },
         id="registration",
     ),
-    pytest.param(
-        dra_v1_pb2.DESCRIPTOR,
-        DRA_MESSAGES,
-        dra_methods("k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"),
-        id="dra-v1",
-    ),
-    pytest.param(
-        dra_health_v1_pb2.DESCRIPTOR, HEALTH_MESSAGES, health_methods("v1"), id="health-v1"
-    ),
+    pytest.param(dra_v1_pb2.DESCRIPTOR, DRA_MESSAGES, DRA_METHODS, id="dra-v1"),
+    pytest.param(dra_health_v1_pb2.DESCRIPTOR, HEALTH_MESSAGES, HEALTH_METHODS, id="health-v1"),
     pytest.param(
         deviceplugin_v1beta1_pb2.DESCRIPTOR,
         DEVICE_PLUGIN_MESSAGES,

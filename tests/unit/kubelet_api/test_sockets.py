@@ -10,6 +10,7 @@ import pytest
 from dra_driver.kubelet_api.sockets import SocketError, Sockets, remove_stale
 from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import InvalidValue
+from tests.unit.node.effects import Failing
 
 UID = "0b6a1f7e-3f0c-4f3a-9f29-5e7b0a5b6a11"
 
@@ -70,13 +71,19 @@ def test_a_root_that_leaves_no_room_is_refused_with_the_remedy() -> None:
         Sockets.of(Path("/" + "r" * 90))
 
 
-def test_a_dead_agents_socket_is_removed(tmp_path: Path) -> None:
+@pytest.fixture
+def dead(tmp_path: Path) -> Path:
+    """What a killed agent leaves."""
     path = tmp_path / "dra.sock"
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(path))
-    remove_stale(path, Effects())
-    assert not path.exists()
-    remove_stale(path, Effects())
+    return path
+
+
+def test_a_dead_agents_socket_is_removed(dead: Path) -> None:
+    for _ in range(2):
+        remove_stale(dead, Effects())
+        assert not dead.exists()
 
 
 def test_what_is_no_socket_stays(tmp_path: Path) -> None:
@@ -87,16 +94,7 @@ def test_what_is_no_socket_stays(tmp_path: Path) -> None:
     assert path.read_text() == "precious"
 
 
-class Refusing(Effects):
-    """The folder has become read-only."""
-
-    def before(self, point: Point) -> None:
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
-
-
-def test_what_cannot_be_removed_is_told(tmp_path: Path) -> None:
-    path = tmp_path / "dra.sock"
-    with socket.socket(socket.AF_UNIX) as left:
-        left.bind(str(path))
+def test_what_cannot_be_removed_is_told(dead: Path) -> None:
+    read_only = Failing(Point.SOCKET_REMOVE, lambda: OSError(errno.EROFS, os.strerror(errno.EROFS)))
     with pytest.raises(SocketError, match=r"dra\.sock cannot be removed: Read-only file system"):
-        remove_stale(path, Refusing())
+        remove_stale(dead, read_only)

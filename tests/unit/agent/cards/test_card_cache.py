@@ -8,15 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from dra_driver.model.card import Readings
+from dra_driver.model.card import Problem, Readings
 from dra_driver.model.errors import HardwareError
+from dra_driver.model.names import TAINT_UNHEALTHY
 from tests.unit.agent.cards.watched import FIRST, SECOND, Watched
 from tests.unit.hardware.doctored import Edit
-
-
-@pytest.fixture
-def watched(tmp_path: Path) -> Watched:
-    return Watched(tmp_path / "machine")
 
 
 def test_nothing_is_known_before_the_first_look(watched: Watched) -> None:
@@ -88,24 +84,6 @@ def test_a_lost_card_keeps_its_other_problems(watched: Watched) -> None:
     assert watched.problems()["0000:0e:00.0"] == ["health", "lost"]
 
 
-@pytest.mark.parametrize("fault", ["efsmi-exit", "efsmi-garbage"])
-def test_all_cards_are_ill_when_looks_fail_for_a_while(watched: Watched, fault: str) -> None:
-    watched.cards.refresh()
-    watched.machine.set_fault(fault)
-    watched.cards.refresh()
-    watched.cards.refresh()
-    assert (watched.cards.failing, watched.changes) == (None, 1), "a tool may fail once"
-    watched.cards.refresh()
-    watched.cards.refresh()
-    failing = watched.cards.failing
-    assert failing is not None
-    assert (failing.value, failing.text) == ("efsmi", watched.cards.problem)
-    assert watched.changes == 2
-    watched.machine.clear_faults()
-    watched.cards.refresh()
-    assert (watched.cards.failing, watched.changes) == (None, 3)
-
-
 def test_a_card_whose_minor_moved_is_told_with_the_new_one(watched: Watched) -> None:
     """Without a look: the kernel module may be loaded anew at any time."""
     watched.cards.refresh()
@@ -114,24 +92,32 @@ def test_a_card_whose_minor_moved_is_told_with_the_new_one(watched: Watched) -> 
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("looks", "is_ill", "changes"),
     [
-        ("efsmi-exit", "injected fault efsmi-exit"),
-        ("efsmi-garbage", "efsmi"),
+        pytest.param(2, False, [1, 1], id="a tool may fail once"),
+        pytest.param(4, True, [2, 3], id="all cards are ill when looks fail for a while"),
     ],
 )
-def test_a_failed_look_keeps_what_was_seen(watched: Watched, fault: str, told: str) -> None:
+@pytest.mark.parametrize(
+    ("fault", "told"), [("efsmi-exit", "injected fault efsmi-exit"), ("efsmi-garbage", "efsmi")]
+)
+def test_failed_looks_keep_what_was_seen(
+    watched: Watched, *, fault: str, told: str, looks: int, is_ill: bool, changes: list[int]
+) -> None:
     watched.cards.refresh()
     seen = watched.cards.latest
     watched.machine.set_fault(fault)
-    watched.cards.refresh()
-    assert told in str(watched.cards.problem)
-    assert watched.cards.latest == seen
+    for _ in range(looks):
+        watched.cards.refresh()
+    problem, woken = str(watched.cards.problem), [watched.changes]
+    assert told in problem
+    ill = Problem(TAINT_UNHEALTHY, "efsmi", problem) if is_ill else None
+    assert (watched.cards.failing, watched.cards.latest) == (ill, seen)
     assert watched.cards.card(FIRST).minor == 0
     watched.machine.clear_faults()
     watched.cards.refresh()
-    assert watched.cards.problem is None
-    assert watched.changes == 1
+    assert (watched.cards.problem, watched.cards.failing) == (None, None)
+    assert [*woken, watched.changes] == changes
     assert watched.recorder.lines == []
 
 
@@ -175,8 +161,7 @@ def test_a_tool_that_fails_is_asked_soon_again_and_then_less_and_less(
     assert watched.looks_in(600) == 10
 
 
-def test_a_card_that_cannot_be_published_is_told_once(tmp_path: Path) -> None:
-    watched = Watched(tmp_path / "machine")
+def test_a_card_that_cannot_be_published_is_told_once(watched: Watched) -> None:
     watched.machine.set_card(str(SECOND), virtualization="SRIOV")
     watched.cards.refresh()
     watched.cards.refresh()

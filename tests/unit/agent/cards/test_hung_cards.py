@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
 from dra_driver.model.card import Virtualization
 from tests.unit.agent.cards.watched import COOLDOWN, SECOND, Watched, hangs
-
-
-@pytest.fixture
-def watched(tmp_path: Path) -> Watched:
-    return Watched(tmp_path / "machine")
 
 
 def test_calls_for_a_card_that_hung_fail_at_once_after_the_inventory(watched: Watched) -> None:

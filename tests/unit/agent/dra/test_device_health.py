@@ -74,42 +74,22 @@ def test_all_is_well(world: World) -> None:
     assert world.message(ONE) == ""
 
 
-@pytest.mark.parametrize(
-    ("sick", "well", "message"),
-    [
-        pytest.param({"health": False}, {"health": True}, "efsmi says Health : False", id="health"),
-        pytest.param({"rma": True}, {"rma": False}, "efsmi flags the card for return", id="rma"),
-        pytest.param(
-            {"eccCurrent": "Enable", "eccPending": "Disable"},
-            {"eccPending": "Enable"},
-            "an ECC change waits for a reset",
-            id="pending",
-        ),
-        pytest.param({"lost": True}, {"lost": False}, "gone from the PCI bus", id="lost"),
-    ],
-)
-def test_a_cards_problem_is_told_while_it_lasts(
-    world: World, sick: Mapping[str, object], well: Mapping[str, object], message: str
-) -> None:
-    world.machine.set_card(CARDS[0], **sick)
+def test_a_cards_problems_are_those_of_all_its_devices_while_they_last(world: World) -> None:
+    world.devices.append({"name": ONE.replace("whole", "shared")})
+    world.machine.set_card(CARDS[0], health=False, rma=True, eccPending="Disable")
     world.cards.refresh()
-    assert world.states() == {ONE: Health.UNHEALTHY, TWO: Health.HEALTHY}
-    assert world.message(ONE) == f"card {CARDS[0]}: {message}"
-    world.machine.set_card(CARDS[0], **well)
+    ill = dict.fromkeys((ONE, "shared-0000-0d-00-0"), Health.UNHEALTHY)
+    assert world.states() == ill | {TWO: Health.HEALTHY}
+    assert world.message(ONE) == (
+        f"card {CARDS[0]}: efsmi says Health : False; efsmi flags the card for return; "
+        "an ECC change waits for a reset"
+    )
+    world.machine.set_card(CARDS[0], health=True, rma=False, eccPending="Enable", lost=True)
     world.cards.refresh()
-    assert world.states() == {ONE: Health.HEALTHY, TWO: Health.HEALTHY}
-
-
-def test_every_device_of_a_card_is_as_the_card(world: World) -> None:
-    world.devices = [{"name": name.replace("whole", "shared")} for name in (ONE, TWO)]
-    world.devices.append({"name": ONE.replace("whole", "drs")})
-    world.machine.lose_card(CARDS[0])
+    assert world.message(ONE).endswith("; gone from the PCI bus")
+    world.machine.set_card(CARDS[0], lost=False)
     world.cards.refresh()
-    assert world.states() == {
-        "drs-0000-0d-00-0": Health.UNHEALTHY,
-        "shared-0000-0d-00-0": Health.UNHEALTHY,
-        "shared-0000-0e-00-0": Health.HEALTHY,
-    }
+    assert {*world.states().values()} == {Health.HEALTHY}
 
 
 def test_a_card_that_somebody_else_divides_is_healthy(world: World) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from dra_driver.agent.lifecycle.mode_handover import (
@@ -10,6 +12,7 @@ from dra_driver.agent.lifecycle.mode_handover import (
     plugin_cards,
 )
 from dra_driver.device_plugin.allocator import planned_devices
+from dra_driver.model.card import Card
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.claims.owner import ContainerAllocation, Orphan
 from dra_driver.model.devices.plugin_device import PluginDevice
@@ -20,6 +23,14 @@ from dra_driver.node.checkpoint.records import ClaimStep, record
 from tests.unit.node.world import CARDS, POOL, card, hold
 
 FREE, CLAIMED, GRANTED = 0, 1, 2
+NODE = [card(CARDS[at], at) for at in (FREE, CLAIMED, GRANTED)]
+
+
+def taints(cards: Iterable[Card]) -> dict[int, list[str]]:
+    """By the card's place."""
+    return {
+        CARDS.index(each.address): [problem.taint for problem in each.problems] for each in cards
+    }
 
 
 def ledger() -> Ledger:
@@ -41,40 +52,25 @@ def ledger() -> Ledger:
 def test_no_card_is_offered_by_both_front_ends(
     active: bool, published: dict[int, list[str]]
 ) -> None:
-    cards = [card(CARDS[at], at) for at in (FREE, CLAIMED, GRANTED)]
-    found = dra_cards(cards, ledger(), active=active)
-    assert {
-        CARDS.index(each.address): [problem.taint for problem in each.problems] for each in found
-    } == published
+    assert taints(dra_cards(NODE, ledger(), active=active)) == published
 
 
 def test_a_card_that_kube_scheduler_may_still_allocate_stays_for_a_while() -> None:
-    cards = [card(CARDS[at], at) for at in (FREE, GRANTED)]
-    [found] = dra_cards(cards, ledger(), active=False, retained={CARDS[FREE]})
-    assert found.address == CARDS[FREE]
-    assert [problem.taint for problem in found.problems] == [TAINT_CHANGING]
+    found = dra_cards(NODE, Ledger(), active=False, retained={CARDS[FREE]})
+    assert taints(found) == {FREE: [TAINT_CHANGING]}
 
 
 def test_the_device_plugin_gives_out_no_card_of_claims() -> None:
-    cards = [card(CARDS[at], at) for at in (FREE, CLAIMED, GRANTED)]
-    found = plugin_cards(cards, ledger())
-    assert [[problem.taint for problem in each.problems] for each in found] == [
-        [],
-        [TAINT_CHANGING],
-        [],
-    ]
+    expected = {FREE: [], CLAIMED: [TAINT_CHANGING], GRANTED: []}
+    assert taints(plugin_cards(NODE, ledger())) == expected
 
 
 def test_what_a_claim_left_is_served_in_its_way() -> None:
     left = Orphan("team", "gone", "left-1")
     found = ledger().apply(record(ClaimStep.UNPREPARE_STARTED, left, (hold(FREE),)))
     assert claimed_cards(found) == {CARDS[CLAIMED], CARDS[FREE]}
-    published = dra_cards([card(CARDS[FREE], FREE)], found, active=False)
-    assert [problem.taint for problem in published[0].problems] == [TAINT_CHANGING]
-
-
-def test_which_cards_claims_have() -> None:
-    assert claimed_cards(ledger()) == {CARDS[CLAIMED]}
+    published = dra_cards(NODE[:1], found, active=False)
+    assert taints(published) == {FREE: [TAINT_CHANGING]}
 
 
 def test_a_claim_that_only_looks_at_a_card_has_none() -> None:

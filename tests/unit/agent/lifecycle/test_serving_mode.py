@@ -100,11 +100,6 @@ def test_a_node_that_does_not_say_its_kubelet(kubelet: str) -> None:
         Cluster(NEW, kubelet).choice()
 
 
-def test_without_an_answer_nothing_is_chosen() -> None:
-    with pytest.raises(Unavailable):
-        Cluster("", NEW).choice()
-
-
 def test_a_change_of_the_way_is_told_once() -> None:
     """It is asked for every five to ten minutes, so that agents that began together do not ask
     together."""

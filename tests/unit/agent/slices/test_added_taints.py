@@ -72,16 +72,24 @@ def test_only_the_device_that_fails_is_tainted(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "effect"),
+    ("name", "held", "kind", "effect"),
     [
-        ("neighbour", ClaimStep.PREPARE_COMPLETED, "NoSchedule"),
-        ("neighbour", ClaimStep.UNPREPARE_STARTED, "NoExecute"),
-        ("a", ClaimStep.PREPARE_COMPLETED, "NoExecute"),
+        ("neighbour", DRS, ClaimStep.PREPARE_COMPLETED, "NoSchedule"),
+        ("neighbour", DRS, ClaimStep.UNPREPARE_STARTED, "NoExecute"),
+        ("neighbour", hold(1), ClaimStep.PREPARE_COMPLETED, "NoExecute"),
+        ("a", DRS, ClaimStep.PREPARE_COMPLETED, "NoExecute"),
     ],
-    ids=["a neighbour", "a neighbour that ends", "the claim itself, whose instance is gone"],
+    ids=[
+        "a neighbour",
+        "a neighbour that ends",
+        "a neighbour on another card",
+        "the claim itself, whose instance is gone",
+    ],
 )
-def test_nobody_is_deleted_who_runs_well(rig: Rig, name: str, kind: ClaimStep, effect: str) -> None:
-    rig.hold(name, DRS, kind)
+def test_nobody_is_deleted_who_runs_well(
+    rig: Rig, name: str, held: PreparedDevice, kind: ClaimStep, effect: str
+) -> None:
+    rig.hold(name, held, kind)
     rig.counted.fail("a", TRIES)
     assert rig.effects()[DRS.device_name] == [effect]
 
@@ -98,12 +106,6 @@ def test_instances_of_somebody_may_be_of_pods_whose_records_were_lost(
     rig.wanted = {CARDS[0]: [device(hold(0), foreign), device(DRS, foreign)]}
     rig.counted.fail("a", TRIES, device=failing.device_name)
     assert rig.effects()[failing.device_name] == [effect]
-
-
-def test_a_neighbour_on_another_device_does_not_matter(rig: Rig) -> None:
-    rig.hold("b", hold(1))
-    rig.counted.fail("a", TRIES)
-    assert rig.effects()[DRS.device_name] == ["NoExecute"]
 
 
 def left_on(rig: Rig, *holds: PreparedDevice) -> None:

@@ -53,16 +53,14 @@ class Rig:
         retained = cards | self.handover.cards_to_retain()
         self.published = with_layouts_in_use({ADDRESS: wanted}, self.published, retained)
 
-    def taint_keys(self) -> set[str]:
-        """All devices have the same ones, apart from that for administrators."""
-        devices = by_name(self.published)
-        [found] = {frozenset(t["key"] for t in each["taints"]) for _, _, each in devices}
-        return set(found)
-
-    def has_counters(self) -> bool:
-        devices = by_name(self.published)
-        [found] = {bool(each.get("consumesCounters")) for _, _, each in devices}
-        return found
+    def shown(self) -> tuple[bool, set[str]]:
+        """Whether the devices have counters, and the keys of their taints. All devices have the
+        same, apart from that for administrators."""
+        [(counters, keys)] = {
+            (bool(each.get("consumesCounters")), frozenset(t["key"] for t in each["taints"]))
+            for _, _, each in by_name(self.published)
+        }
+        return counters, set(keys)
 
 
 @pytest.fixture
@@ -104,8 +102,7 @@ def test_a_node_whose_slices_were_deleted_waits_for_an_answer(rig: Rig) -> None:
         rig.handover.allocator()
     rig.lease = lease(**{ANNOTATION_ALLOCATOR: ALLOCATOR_SCHEDULER})
     rig.publish(devices(allocator=rig.handover.allocator()), held=True)
-    assert rig.has_counters()
-    assert rig.taint_keys() == set()
+    assert rig.shown() == (True, set())
 
 
 def test_published_counters_are_as_good_as_an_acknowledgement(rig: Rig) -> None:
@@ -122,7 +119,7 @@ def test_counters_from_before_the_controller_allocated_are_no_acknowledgement(ri
     for _ in range(2):
         before.publish(devices(), held=True)
         before.time += 3600
-    assert before.has_counters()
+    assert before.shown() == (True, {TAINT_ALLOCATED_BY, TAINT_CHANGING})
     rig.published = before.published
     assert rig.handover.allocator() == ALLOCATOR_CONTROLLER
     assert rig.reads == 1
@@ -133,11 +130,9 @@ def test_counters_from_before_the_controller_allocated_are_no_acknowledgement(ri
 def test_a_card_in_use_keeps_the_taint_until_its_last_claim_ends(rig: Rig) -> None:
     rig.published = devices()
     rig.publish(devices(allocator=ALLOCATOR_SCHEDULER), held=True)
-    assert not rig.has_counters()
-    assert rig.taint_keys() == {TAINT_ALLOCATED_BY, TAINT_CHANGING}
+    assert rig.shown() == (False, {TAINT_ALLOCATED_BY, TAINT_CHANGING})
     rig.publish(devices(allocator=ALLOCATOR_SCHEDULER))
-    assert rig.has_counters()
-    assert rig.taint_keys() == set()
+    assert rig.shown() == (True, set())
 
 
 def test_counters_go_a_minute_after_the_taint_was_seen() -> None:
@@ -148,14 +143,12 @@ def test_counters_go_a_minute_after_the_taint_was_seen() -> None:
     for seconds in (0, 0, 59):  # the taint is written, seen, and old enough
         rig.time += seconds
         rig.publish(devices())
-        assert rig.has_counters()
-        assert rig.taint_keys() == {TAINT_ALLOCATED_BY, TAINT_CHANGING}
+        assert rig.shown() == (True, {TAINT_ALLOCATED_BY, TAINT_CHANGING})
     rig.time += 1
     rig.publish(devices(), held=True)
-    assert rig.has_counters()
+    assert rig.shown() == (True, {TAINT_ALLOCATED_BY, TAINT_CHANGING})
     rig.publish(devices())
-    assert not rig.has_counters()
-    assert rig.taint_keys() == {TAINT_ALLOCATED_BY}
+    assert rig.shown() == (False, {TAINT_ALLOCATED_BY})
 
 
 def test_a_card_that_is_offered_no_more_goes_a_minute_later() -> None:
@@ -166,7 +159,7 @@ def test_a_card_that_is_offered_no_more_goes_a_minute_later() -> None:
         wanted = {ADDRESS: devices()} if rig.handover.cards_to_retain() else {}
         retained = rig.handover.cards_to_retain()
         rig.published = with_layouts_in_use(wanted, rig.published, retained)
-        assert rig.taint_keys() == {TAINT_ALLOCATED_BY, TAINT_CHANGING}
+        assert rig.shown() == (True, {TAINT_ALLOCATED_BY, TAINT_CHANGING})
         rig.time += 10
     assert not rig.handover.cards_to_retain()
 
@@ -176,5 +169,4 @@ def test_devices_of_another_version_of_the_driver_are_not_retained() -> None:
     rig = Rig(ALLOCATOR_CONTROLLER)
     rig.published = [{"name": "newer-7", "consumesCounters": [{"counterSet": "newer"}]}]
     rig.publish(devices())
-    assert rig.taint_keys() == {TAINT_ALLOCATED_BY}
-    assert not rig.has_counters()
+    assert rig.shown() == (False, {TAINT_ALLOCATED_BY})

@@ -77,42 +77,40 @@ class Offering(Watched):
     def publish(self) -> None:
         self.published = self.devices(self.published) or []
 
+    def changing(self) -> set[str]:
+        """The cards whose published devices all have that taint; no device has it alone."""
+        found: dict[str, bool] = {}
+        for card, _, each in by_name(self.published):
+            changing = any(taint["key"] == TAINT_CHANGING for taint in each["taints"])
+            assert found.setdefault(str(card), changing) is changing
+        return {card for card, changing in found.items() if changing}
 
-CAUSES = [
-    ("lost", {"lost": True}),
-    ("health", {"health": False}),
-    ("rma", {"rma": True}),
-    ("errors", {"errors": {"SIP Error": 11}}),
-    ("pending", {"eccPending": "Disable"}),
-]
 
-
-@pytest.mark.parametrize(("value", "cause"), CAUSES, ids=[value for value, _ in CAUSES])
+@pytest.mark.parametrize(
+    ("value", "cause", "well"),
+    [
+        ("lost", {"lost": True}, {"lost": False}),
+        ("health", {"health": False}, {"health": True}),
+        ("rma", {"rma": True}, {"rma": False}),
+        ("errors", {"errors": {"SIP Error": 11}}, {"errors": {"SIP Error": 0}}),
+        ("pending", {"eccPending": "Disable"}, {"eccPending": "Enable"}),
+    ],
+    ids=["lost", "health", "rma", "errors", "pending"],
+)
 @pytest.mark.parametrize("evicts", [False, True], ids=["by default", "evicting"])
 def test_a_cause_taints_its_card_until_it_is_gone(
-    tmp_path: Path, value: str, cause: dict[str, Any], evicts: bool
+    tmp_path: Path, value: str, cause: dict[str, Any], well: dict[str, Any], evicts: bool
 ) -> None:
     offering = Offering(tmp_path, limit=10, evict={value} if evicts else ())
     offering.cards.refresh()
     assert offering.taints() == {FIRST: set(), SECOND: set()}
-    before = {key: _well(key) for key in cause}
     offering.machine.set_card(FIRST, **cause)
     offering.cards.refresh()
     effect = "NoExecute" if evicts else "NoSchedule"
     assert offering.taints() == {FIRST: {(value, effect)}, SECOND: set()}
-    offering.machine.set_card(FIRST, **before)
+    offering.machine.set_card(FIRST, **well)
     offering.cards.refresh()
     assert offering.taints() == {FIRST: set(), SECOND: set()}
-
-
-def _well(key: str) -> Any:
-    return {
-        "lost": False,
-        "health": True,
-        "rma": False,
-        "errors": {"SIP Error": 0},
-        "eccPending": "Enable",
-    }[key]
 
 
 @pytest.mark.parametrize(("limit", "tainted"), [(None, False), (11, False), (10, True)])
@@ -156,15 +154,10 @@ def test_an_agent_that_starts_while_the_tool_fails_taints_what_stands_there(
     offering.fail(looks=2)
     assert offering.devices(offering.published) is None
     offering.fail(looks=1)
-    assert offering.taints() == {
-        FIRST: {("efsmi", "NoSchedule")},
-        SECOND: {("efsmi", "NoSchedule")},
-    }
-    offering.publish()
-    assert offering.taints() == {
-        FIRST: {("efsmi", "NoSchedule")},
-        SECOND: {("efsmi", "NoSchedule")},
-    }
+    failing = {("efsmi", "NoSchedule")}
+    for _ in range(2):
+        assert offering.taints() == {FIRST: failing, SECOND: failing}
+        offering.publish()
     offering.machine.clear_faults()
     offering.cards.refresh()
     assert offering.taints() == {FIRST: set(), SECOND: set()}
@@ -202,27 +195,16 @@ def test_a_card_in_use_gets_its_layout_back_when_the_kubelet_has_deleted_the_sli
     for _ in range(3):
         offering.publish()
         assert slice_count(offering.published, first) == 4
-        changing = {
-            device["name"]
-            for device in offering.published
-            if any(each["key"] == TAINT_CHANGING for each in device["taints"])
-        }
-        assert changing == {name for name in names(offering) if name.endswith("-0d-00-0")}
-    assert slice_count(offering.published, second) == (6 if rules.slice_count == 6 else None)
+        assert offering.changing() == {FIRST}
+    by_rule = 6 if rules.slice_count == 6 else None
+    assert slice_count(offering.published, second) == by_rule
     offering.ledger = Ledger()
     offering.publish()
-    assert slice_count(offering.published, first) == (6 if rules.slice_count == 6 else None)
-    assert not any(
-        each["key"] == TAINT_CHANGING for device in offering.published for each in device["taints"]
-    )
-
-
-def names(offering: Offering) -> list[str]:
-    return [device["name"] for device in offering.published]
+    assert slice_count(offering.published, first) == by_rule
+    assert offering.changing() == set()
 
 
 def test_a_card_in_use_by_the_present_rule_takes_new_claims(tmp_path: Path) -> None:
     offering = after_another_rule(tmp_path, CardRules(slice_count=4))
     offering.publish()
-    keys = {each["key"] for device in offering.published for each in device["taints"]}
-    assert TAINT_CHANGING not in keys
+    assert offering.changing() == set()

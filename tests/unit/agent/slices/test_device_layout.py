@@ -19,8 +19,10 @@ from dra_driver.model.names import (
 )
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import Profile, ProfileTable
+from tests.unit.node import world
 
-ADDRESS = PciAddress.parse("0000:0d:00.0")
+ADDRESS = world.CARDS[0]
+CARD = world.card(ADDRESS, 0)
 TABLE = ProfileTable.of(
     [Profile("1g.6gb", 0, 6, 6 << 10, 1), Profile("3g.20gb", 1, 2, 20 << 10, 3)]
 )
@@ -30,23 +32,8 @@ HELD = frozenset({ADDRESS})
 Devices = list[dict[str, Any]]
 
 
-def card(*problems: Problem, memory_mib: int = 42976) -> Card:
-    return Card(
-        address=ADDRESS,
-        index=0,
-        minor=0,
-        model="S60",
-        uuid="TPU1",
-        memory_mib=memory_mib,
-        driver_version="1.5",
-        ecc=None,
-        virtualization=None,
-        nodes=(),
-        pcie_bridges=(),
-        pcie_root=None,
-        numa_node=None,
-        problems=problems,
-    )
+def card(*problems: Problem, **more: Any) -> Card:
+    return replace(CARD, problems=problems, **more)
 
 
 def devices(
@@ -60,6 +47,10 @@ def devices(
 
 def names(found: Devices) -> list[str]:
     return [each["name"].partition("-")[0] for each in found]
+
+
+def in_order(found: Devices) -> Devices:
+    return sorted(found, key=lambda each: str(each["name"]))
 
 
 def taints(found: Devices) -> set[tuple[str, str]]:
@@ -91,9 +82,7 @@ def test_slices_are_counted_as_published() -> None:
 
 def test_a_free_card_changes_at_once() -> None:
     new = devices(offer=CardConfig(4))
-    assert with_layouts_in_use({ADDRESS: new}, devices(), frozenset()) == sorted(
-        new, key=lambda each: str(each["name"])
-    )
+    assert with_layouts_in_use({ADDRESS: new}, devices(), frozenset()) == in_order(new)
 
 
 @pytest.mark.parametrize(
@@ -108,15 +97,13 @@ def test_a_free_card_changes_at_once() -> None:
 def test_a_held_card_keeps_its_form_and_lets_nothing_in(new: Devices) -> None:
     old = devices()
     found = with_layouts_in_use({ADDRESS: new}, old, HELD)
-    assert [{**each, "taints": None} for each in found] == sorted(
-        ({**each, "taints": None} for each in old), key=lambda each: str(each["name"])
-    )
+    assert [{**each, "taints": None} for each in found] == [
+        {**each, "taints": None} for each in in_order(old)
+    ]
     assert taints(found) == {(TAINT_ALLOCATED_BY, "controller"), (TAINT_CHANGING, "")}
     # and again, as the next look compares with what it published itself
     assert with_layouts_in_use({ADDRESS: new}, found, HELD) == found
-    assert with_layouts_in_use({ADDRESS: new}, found, frozenset()) == sorted(
-        new, key=lambda each: str(each["name"])
-    )
+    assert with_layouts_in_use({ADDRESS: new}, found, frozenset()) == in_order(new)
 
 
 def test_a_held_card_tells_its_health_while_its_form_waits() -> None:
@@ -133,9 +120,7 @@ def test_what_only_comes_is_published_beside_a_claim() -> None:
 
 
 def test_a_new_version_of_the_driver_is_no_change_of_form() -> None:
-    found = with_layouts_in_use(
-        {ADDRESS: devices(replace(card(), driver_version="1.6.0.1"))}, devices(), HELD
-    )
+    found = with_layouts_in_use({ADDRESS: devices(card(driver_version="1.6.0.1"))}, devices(), HELD)
     versions = [each["attributes"]["driverVersion"] for each in found]
     assert versions == [{"version": "1.6.0+1"}] * 3
     assert taints(found) == {(TAINT_ALLOCATED_BY, "controller")}
@@ -172,7 +157,7 @@ def test_devices_that_are_no_cards_of_ours_are_dropped() -> None:
 
 def test_kube_scheduler_gets_whole_cards_last_and_from_the_other_end() -> None:
     """It takes the first device that fits: shares fill few cards, and whole ones are left."""
-    cards = [replace(card(), address=PciAddress(0, bus, 0, 0)) for bus in (1, 2)]
+    cards = [card(address=PciAddress(0, bus, 0, 0)) for bus in (1, 2)]
     wanted = {each.address: devices(each, allocator="scheduler") for each in cards}
     found = [each["name"] for each in with_layouts_in_use(wanted, [], frozenset())]
     assert found == [

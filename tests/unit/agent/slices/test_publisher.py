@@ -20,7 +20,6 @@ from dra_driver.kube.errors import (
     Unavailable,
 )
 from dra_driver.model.errors import GcuError, JournalError
-from dra_driver.model.pci import PciAddress
 from tests.unit.agent.objects import device, published
 from tests.unit.agent.scripted_api import ScriptedApi
 from tests.unit.agent.slices.publisher_rig import FIRST, UNPUBLISHED, Rig
@@ -36,12 +35,6 @@ def test_the_first_publication_and_nothing_after_it() -> None:
     assert changes is not None
     assert not changes
     assert rig.api.calls == FIRST
-
-
-def test_a_restart_with_nothing_changed_writes_nothing() -> None:
-    rig = Rig(ScriptedApi()).listed(*published(device(1)))
-    rig.publisher.publish()
-    assert rig.api.calls == ["version", "list", "get nodes"]
 
 
 @pytest.mark.parametrize("listed", [True, False], ids=["no hardware", "no list"])
@@ -121,17 +114,6 @@ def test_holdings_that_cannot_be_read_hold_publication_up() -> None:
     rig.run()
     assert rig.publisher.problem == "the disk is gone"
     assert rig.api.calls == ["version", "list"]
-
-
-def test_a_held_card_that_is_lost_keeps_its_device() -> None:
-    rig = Rig(ScriptedApi()).listed(*published(device(1), device(2)))
-    rig.held = frozenset({PciAddress.parse("0000:02:00.0")})
-    changes = rig.publisher.publish()
-    assert changes is not None
-    assert [each["name"] for each in changes.desired[0]["spec"]["devices"]] == [
-        "whole-0000-01-00-0",
-        "whole-0000-02-00-0",
-    ]
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from dra_driver.agent.slices.slices import SliceForm
-from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.hidden_device import hidden_name
 from dra_driver.model.names import (
     TAINT_CHANGING,
@@ -23,10 +20,6 @@ HIDDEN = hidden_name("n1")
 def hidden_rig(api: ScriptedApi) -> Rig:
     """A publisher of hidden slices, of which there are none yet."""
     return Rig(api, form=SliceForm.HIDDEN).listed()
-
-
-def names(slices: Sequence[Object]) -> list[str]:
-    return [each["metadata"]["name"] for each in slices]
 
 
 def test_hidden_slices_are_written_once() -> None:
@@ -58,7 +51,7 @@ def test_from_hidden_to_visible_nothing_is_missing_and_no_card_changes() -> None
     changes = rig.publisher.publish()
     assert changes is not None
     assert api.calls == ["version", "list", "get nodes", "dry run", "create", "delete"]
-    assert names(changes.superseded) == [HIDDEN]
+    assert [each["metadata"]["name"] for each in changes.superseded] == [HIDDEN]
     [new] = rig.publisher.published.slices or ()
     assert new["spec"]["devices"] == before.devices
     assert new["spec"]["pool"]["name"] == old["spec"]["pool"]["name"]

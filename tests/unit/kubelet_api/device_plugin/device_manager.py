@@ -23,8 +23,7 @@ from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
 from dra_driver.kubelet_api.generated import podresources_v1_pb2 as pods_api
 from dra_driver.kubelet_api.rpc import Stub
 from dra_driver.kubelet_api.sockets import Folders
-
-PATIENCE = 60.0
+from tests.unit.kubelet_api.fake_kubelet import PATIENCE
 
 
 class AdmissionError(Exception):
@@ -51,7 +50,7 @@ class Entry:
     container: str
     resource: str
     devices: frozenset[str]
-    answer: api.ContainerAllocateResponse
+    answer: api.ContainerAllocateResponse = field(default_factory=api.ContainerAllocateResponse)
     init: bool = False
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +16,15 @@ from dra_driver.kubelet_api.device_plugin.record import (
     known_checkpoint,
     read_checkpoint,
 )
-from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
 from dra_driver.kubelet_api.pod_resources import KubeletError
 from dra_driver.kubelet_api.sockets import Folders
 from tests.unit.kubelet_api.device_plugin.device_manager import DeviceManager, Entry
 
 RESOURCE = "enflame.com/gcu"
 
-Read = Callable[[bytes], tuple[Recorded, ...]]
-
 
 def entry(pod: str, container: str, *devices: str, init: bool = False) -> Entry:
-    answer = api.ContainerAllocateResponse()
-    return Entry(pod, container, RESOURCE, frozenset(devices), answer, init)
+    return Entry(pod, container, RESOURCE, frozenset(devices), init=init)
 
 
 def recorded(pod: str, container: str, *devices: str) -> Recorded:
@@ -123,22 +119,18 @@ def checkpoint(**changes: Any) -> bytes:
     return json.dumps({"Data": data, "Checksum": 1}).encode()
 
 
-@pytest.fixture
-def read(tmp_path: Path) -> Read:
-    def read(content: bytes) -> tuple[Recorded, ...]:
-        file = tmp_path / "checkpoint"
-        file.write_bytes(content)
-        return read_checkpoint(file)
-
-    return read
+def read(folder: Path, content: bytes) -> tuple[Recorded, ...]:
+    file = folder / "checkpoint"
+    file.write_bytes(content)
+    return read_checkpoint(file)
 
 
-def test_devices_of_several_numa_nodes_are_of_one_container(read: Read) -> None:
-    assert read(checkpoint()) == (recorded("uid-pod", "main", "a", "b"),)
+def test_devices_of_several_numa_nodes_are_of_one_container(tmp_path: Path) -> None:
+    assert read(tmp_path, checkpoint()) == (recorded("uid-pod", "main", "a", "b"),)
 
 
-def test_a_kubelet_that_gave_nothing_out(read: Read) -> None:
-    assert read(b'{"Data":{"PodDeviceEntries":null,"RegisteredDevices":{}}}') == ()
+def test_a_kubelet_that_gave_nothing_out(tmp_path: Path) -> None:
+    assert read(tmp_path, b'{"Data":{"PodDeviceEntries":null,"RegisteredDevices":{}}}') == ()
 
 
 @pytest.mark.parametrize(
@@ -154,9 +146,9 @@ def test_a_kubelet_that_gave_nothing_out(read: Read) -> None:
     ],
     ids=["empty", "a list", "no entries", "a bare entry", "before 1.20", "cut", "no text"],
 )
-def test_another_form_is_not_taken_for_an_empty_one(read: Read, content: bytes) -> None:
+def test_another_form_is_not_taken_for_an_empty_one(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(KubeletError, match="unknown format"):
-        read(content)
+        read(tmp_path, content)
 
 
 def test_a_checkpoint_that_cannot_be_read(reader: Reader) -> None:

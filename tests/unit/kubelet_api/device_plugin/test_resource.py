@@ -12,13 +12,11 @@ from dra_driver.kubelet_api.device_plugin.service import ContainerEdits, ListedD
 from dra_driver.kubelet_api.device_plugin.serving import ResourceServer
 from dra_driver.kubelet_api.sockets import Folders
 from dra_driver.model.card import DeviceNode
-from dra_driver.model.effects import Effects, Point
+from dra_driver.model.effects import Point
 from dra_driver.model.errors import GcuError, Refused
-from tests.unit.kubelet_api.device_plugin.device_manager import (
-    PATIENCE,
-    AdmissionError,
-    DeviceManager,
-)
+from tests.unit.kubelet_api.callers import Passing
+from tests.unit.kubelet_api.device_plugin.device_manager import AdmissionError, DeviceManager
+from tests.unit.kubelet_api.fake_kubelet import until_nobody_listens
 
 RESOURCE = "enflame.com/gcu"
 
@@ -40,14 +38,6 @@ class Handler:
         if isinstance(self.answer, GcuError):
             raise self.answer
         return self.answer
-
-
-class Passing(Effects):
-    def __init__(self) -> None:
-        self.seen: list[Point] = []
-
-    def before(self, point: Point) -> None:
-        self.seen.append(point)
 
 
 class Plugin:
@@ -79,11 +69,6 @@ class Plugin:
     def problem(self) -> str:
         return self.server.problem or ""
 
-    def until_nobody_listens(self) -> None:
-        feed = self.server.broadcaster
-        with feed._changed:
-            assert feed._changed.wait_for(lambda: not feed.listeners, PATIENCE)
-
     def is_known(self) -> bool:
         endpoint = self.kubelet.endpoints.get(RESOURCE)
         return endpoint is not None and endpoint.lists > 0 and not endpoint.lost
@@ -100,7 +85,7 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plugin]:
 
 
 def test_the_kubelet_is_told_who_is_there(plugin: Plugin) -> None:
-    assert "not registered" in (plugin.server.problem or "")
+    assert "not registered" in plugin.problem()
     plugin.meet()
     [request] = plugin.kubelet.registered
     assert (request.version, request.resource_name) == ("v1beta1", RESOURCE)
@@ -169,50 +154,40 @@ def test_a_kubelet_that_starts_anew_is_told_again(plugin: Plugin) -> None:
     assert plugin.kubelet.ids(RESOURCE) == ["a"]
 
 
-def test_a_lost_stream_is_mended_when_time_has_shown_it(plugin: Plugin) -> None:
+def test_a_lost_stream_is_mended_when_time_has_shown_it(
+    plugin: Plugin, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """When an older agent ends, the kubelet drops the resource, and this agent registers again.
+    The next stream may take a moment."""
     plugin.meet()
     plugin.kubelet.endpoints[RESOURCE].channel.close()
     plugin.kubelet.until(lambda: plugin.kubelet.endpoints[RESOURCE].lost, "the stream goes on")
-    plugin.until_nobody_listens()
+    until_nobody_listens(plugin.server.broadcaster)
     plugin.server.check()
     assert len(plugin.kubelet.registered) == 1
     plugin.now = 5.0
-    plugin.meet()
-    plugin.server.check()
-    assert plugin.server.problem is None
-
-
-def test_the_stream_after_a_lost_one_may_take_a_moment(
-    plugin: Plugin, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """When an older agent ends, the kubelet drops the resource, and this agent registers again."""
-    plugin.meet()
-    plugin.kubelet.endpoints[RESOURCE].channel.close()
-    plugin.until_nobody_listens()
-    monkeypatch.setattr(plugin.kubelet, "_follow", lambda *_: None)
-    plugin.now = 5.0
-    plugin.server.check()
-    assert len(plugin.kubelet.registered) == 2
-    assert (plugin.problem(), caplog.messages) == ("", [])
-    plugin.now = 10.0
-    plugin.server.check()
-    assert "does not ask for its devices" in plugin.problem()
-
-
-def test_a_kubelet_that_does_not_ask_for_the_devices_is_a_problem(
-    plugin: Plugin, monkeypatch: pytest.MonkeyPatch
-) -> None:
     with monkeypatch.context() as deaf:
         deaf.setattr(plugin.kubelet, "_follow", lambda *_: None)
         plugin.server.check()
-        assert plugin.problem() == ""
-        plugin.now = 5.0
+        assert len(plugin.kubelet.registered) == 2
+        assert (plugin.problem(), caplog.messages) == ("", [])
+        plugin.now = 10.0
         plugin.server.check()
         assert "does not ask for its devices" in plugin.problem()
-    plugin.now = 10.0
+    plugin.now = 15.0
     plugin.meet()
+    assert plugin.problem() == ""
+
+
+def test_a_kubelet_that_never_asks_for_the_devices_is_a_problem(
+    plugin: Plugin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plugin.kubelet, "_follow", lambda *_: None)
     plugin.server.check()
     assert plugin.problem() == ""
+    plugin.now = 5.0
+    plugin.server.check()
+    assert "does not ask for its devices" in plugin.problem()
 
 
 def stop_the_kubelet(plugin: Plugin) -> None:
@@ -237,7 +212,7 @@ def test_why_the_kubelet_does_not_know_of_us(
 ) -> None:
     trouble(plugin)
     plugin.server.check()
-    assert words in (plugin.server.problem or "")
+    assert words in plugin.problem()
     plugin.kubelet.start()
     plugin.meet()
     assert plugin.server.problem is None

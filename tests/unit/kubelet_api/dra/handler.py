@@ -9,7 +9,7 @@ from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.claims.claim_device import Prepared
 from dra_driver.model.errors import GcuError
 
-ONE = ClaimRef("team", "one", "uid-1")
+ONE, TWO = ClaimRef("team", "one", "uid-1"), ClaimRef("team", "two", "uid-2")
 
 
 @dataclass

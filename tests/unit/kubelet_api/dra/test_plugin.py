@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import errno
-import logging
 import os
 import stat
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from dra_driver.kubelet_api.dra.plugin import KubeletPlugin
 from dra_driver.kubelet_api.sockets import SocketError, Sockets
-from dra_driver.model.claims.claim import ClaimRef
-from dra_driver.model.claims.claim_device import ClaimDevice, Prepared
-from dra_driver.model.effects import Effects, Point
-from dra_driver.model.errors import GcuError, Refused
+from dra_driver.model.claims.claim_device import ClaimDevice
+from dra_driver.model.effects import Point
 from tests.unit.kubelet_api import fake_kubelet
 from tests.unit.kubelet_api.callers import Observer
-from tests.unit.kubelet_api.dra.handler import ONE, Handler
+from tests.unit.kubelet_api.dra.handler import ONE, TWO, Handler
+from tests.unit.node.effects import Failing
 
-LONG = 3600.0
-TWO = ClaimRef("team", "two", "uid-2")
 DEVICE = ClaimDevice(
     request="gcu",
     pool="gcu.enflame.com/node",
@@ -33,22 +29,9 @@ DEVICE = ClaimDevice(
 SHARE = ClaimDevice("gcu", "pool", "shared-0000-0d-00-0", ("a", "b"), share_id="share-7")
 
 
-class Passing(Effects):
-    def __init__(self) -> None:
-        self.seen: list[tuple[str, Point]] = []
-
-    def before(self, point: Point) -> None:
-        self.seen.append(("before", point))
-
-
 @pytest.fixture
 def handler() -> Handler:
     return Handler()
-
-
-@pytest.fixture
-def effects() -> Passing:
-    return Passing()
 
 
 @pytest.fixture
@@ -57,8 +40,8 @@ def sockets(root: Path) -> Sockets:
 
 
 @pytest.fixture
-def plugin(handler: Handler, sockets: Sockets, effects: Passing) -> Iterator[KubeletPlugin]:
-    plugin = KubeletPlugin(handler, list, sockets, Observer(), effects=effects)
+def plugin(handler: Handler, sockets: Sockets) -> Iterator[KubeletPlugin]:
+    plugin = KubeletPlugin(handler, list, sockets, Observer())
     plugin.start()
     yield plugin
     plugin.stop(grace=1)
@@ -102,98 +85,6 @@ def test_v1_carries_every_field(plugin: KubeletPlugin, handler: Handler, sockets
     assert list(share.cdi_device_ids) == ["a", "b"]
 
 
-@pytest.mark.parametrize(
-    ("answer", "errors"),
-    [
-        pytest.param(
-            {"uid-1": (DEVICE,), "uid-2": Refused("held", remedy="wait")},
-            {"uid-1": "", "uid-2": "held; wait"},
-            id="one claim fails",
-        ),
-        pytest.param(
-            {"uid-1": (DEVICE,)},
-            {"uid-1": "", "uid-2": "claim team/two got no result"},
-            id="a claim without result",
-        ),
-        pytest.param(
-            GcuError("the journal is lost"),
-            {"uid-1": "the journal is lost", "uid-2": "the journal is lost"},
-            id="the call fails",
-        ),
-        pytest.param(
-            ZeroDivisionError("oops"),
-            dict.fromkeys(
-                ("uid-1", "uid-2"),
-                "internal error of the agent: ZeroDivisionError('oops'); "
-                "report it with the stack trace in its log",
-            ),
-            id="a bug",
-        ),
-        pytest.param(
-            {"uid-1": (), "uid-2": (), "uid-3": ()},
-            {"uid-1": "", "uid-2": ""},
-            id="no claim that was not asked for",
-        ),
-    ],
-)
-def test_every_claim_gets_its_own_result(
-    plugin: KubeletPlugin,
-    handler: Handler,
-    sockets: Sockets,
-    answer: Mapping[str, Prepared | GcuError] | Exception,
-    errors: Mapping[str, str],
-) -> None:
-    handler.prepared = answer
-    reply = fake_kubelet.prepare_v1(sockets.service, ONE, TWO)
-    assert {uid: entry.error for uid, entry in reply.claims.items()} == errors
-
-
-def test_unprepare_says_which_claim_failed(
-    plugin: KubeletPlugin, handler: Handler, sockets: Sockets
-) -> None:
-    handler.unprepared = {"uid-1": None, "uid-2": Refused("busy")}
-    reply = fake_kubelet.unprepare_v1(sockets.service, ONE, TWO)
-    assert {uid: entry.error for uid, entry in reply.claims.items()} == {
-        "uid-1": "",
-        "uid-2": "busy",
-    }
-
-
-def test_a_bug_leaves_its_trace_in_the_log(
-    plugin: KubeletPlugin,
-    handler: Handler,
-    sockets: Sockets,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    handler.prepared = ZeroDivisionError("oops")
-    fake_kubelet.prepare_v1(sockets.service, ONE)
-    (traced,) = [record for record in caplog.records if record.exc_info]
-    assert traced.levelno == logging.ERROR
-
-
-def test_each_reply_passes_the_seam(
-    plugin: KubeletPlugin, effects: Passing, sockets: Sockets
-) -> None:
-    effects.seen.clear()
-    fake_kubelet.prepare_v1(sockets.service, ONE)
-    fake_kubelet.unprepare_v1(sockets.service, ONE)
-    assert effects.seen == [("before", Point.REPLY_PREPARE), ("before", Point.REPLY_UNPREPARE)]
-
-
-def test_a_call_for_no_claim_leaves_no_trace(
-    plugin: KubeletPlugin,
-    handler: Handler,
-    effects: Passing,
-    sockets: Sockets,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """The agent's check of its own sockets is one, every few seconds."""
-    effects.seen.clear()
-    caplog.clear()
-    assert fake_kubelet.prepare_v1(sockets.service).claims == {}
-    assert (handler.asked, effects.seen, caplog.records) == ([], [], [])
-
-
 def test_a_start_after_a_kill_takes_over_the_sockets(
     handler: Handler, sockets: Sockets, plugin: KubeletPlugin
 ) -> None:
@@ -224,16 +115,6 @@ def test_its_threads_live_until_it_is_stopped(plugin: KubeletPlugin) -> None:
     assert plugin.ended() == "socket-watch"
 
 
-def test_a_stop_waits_for_no_stream(plugin: KubeletPlugin, sockets: Sockets) -> None:
-    with fake_kubelet.watch_v1alpha1(sockets.service) as lists:
-        next(lists)
-        stopping = threading.Thread(target=plugin.stop, args=[LONG])
-        stopping.start()
-        assert fake_kubelet.rest(lists) == []
-    stopping.join(fake_kubelet.PATIENCE)
-    assert not stopping.is_alive()
-
-
 def test_the_health_is_sent_again_when_another_agent_leaves(
     root: Path, handler: Handler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,7 +123,7 @@ def test_the_health_is_sent_again_when_another_agent_leaves(
     one, other = (Sockets.of(root, uid) for uid in ("pod-one", "pod-two"))
     plugin = KubeletPlugin(handler, list, one, Observer(), check_every=0.01)
     leaver = KubeletPlugin(handler, list, other, Observer())
-    plugin.broadcaster._resend = LONG  # it does not come by itself
+    plugin.broadcaster._resend = 3600.0  # it does not come by itself
     changes, wake = threading.Semaphore(0), plugin.broadcaster.wake
 
     def counted() -> None:
@@ -252,7 +133,7 @@ def test_the_health_is_sent_again_when_another_agent_leaves(
     monkeypatch.setattr(plugin.broadcaster, "wake", counted)
     leaver.start()
     plugin.start()
-    with fake_kubelet.watch_v1alpha1(one.service) as lists:
+    with fake_kubelet.watch(one.service) as lists:
         next(lists)
         leaver.stop(grace=0)
         next(lists)
@@ -260,18 +141,11 @@ def test_the_health_is_sent_again_when_another_agent_leaves(
     plugin.stop(grace=1)
 
 
-class Removing(Effects):
-    """No socket can be removed: the folder has become read-only."""
-
-    def before(self, point: Point) -> None:
-        if point is Point.SOCKET_REMOVE:
-            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
-
-
 def test_a_socket_that_cannot_be_removed_holds_no_end_up(
     handler: Handler, sockets: Sockets, caplog: pytest.LogCaptureFixture
 ) -> None:
-    plugin = KubeletPlugin(handler, lambda: (), sockets, Observer(), effects=Removing())
+    read_only = Failing(Point.SOCKET_REMOVE, lambda: OSError(errno.EROFS, os.strerror(errno.EROFS)))
+    plugin = KubeletPlugin(handler, list, sockets, Observer(), effects=read_only)
     plugin.start()
     plugin.stop(grace=1)
     for path in (sockets.registration, sockets.service):

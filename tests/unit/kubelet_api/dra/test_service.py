@@ -1,7 +1,9 @@
-"""How calls for claims go beside each other, and what becomes of those that were given up."""
+"""What each claim of a call is answered, how calls go beside each other, and what becomes of those
+that were given up."""
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,13 +13,12 @@ import pytest
 from dra_driver.kubelet_api.dra.service import ClaimHandler, DraServicer
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.claims.claim_device import Prepared
-from dra_driver.model.effects import Effects
+from dra_driver.model.effects import Effects, Point
 from dra_driver.model.errors import GcuError, Refused
-from tests.unit.kubelet_api.callers import Caller, Observer, prepare, unprepare
-from tests.unit.kubelet_api.dra.handler import ONE, Handler
+from tests.unit.kubelet_api.callers import Caller, Observer, Passing, prepare, unprepare
+from tests.unit.kubelet_api.dra.handler import ONE, TWO, Handler
 
-TWO = ClaimRef("team", "two", "uid-2")
-DONE: Mapping[str, Prepared] = {ONE.uid: (), TWO.uid: ()}
+DONE: dict[str, Prepared | GcuError] = {ONE.uid: (), TWO.uid: ()}
 WELL = dict.fromkeys(DONE, "")
 
 
@@ -37,11 +38,46 @@ class Hanging(Handler):
         return super().prepare(refs, is_cancelled=is_cancelled)
 
 
-def service(handler: ClaimHandler, **limits: float) -> DraServicer:
-    at_a_time = int(limits.get("at_a_time", 8))
-    return DraServicer(
-        handler, Observer(), Effects(), at_a_time=at_a_time, patience=limits.get("patience", 5.0)
+def service(handler: ClaimHandler, *, at_a_time: int = 8, patience: float = 5.0) -> DraServicer:
+    return DraServicer(handler, Observer(), Effects(), at_a_time=at_a_time, patience=patience)
+
+
+@pytest.mark.parametrize(
+    ("answer", "first", "second"),
+    [
+        pytest.param(
+            {ONE.uid: (), TWO.uid: Refused("held", remedy="wait")},
+            "",
+            "held; wait",
+            id="one claim fails",
+        ),
+        pytest.param(
+            {ONE.uid: ()}, "", "claim team/two got no result", id="a claim without result"
+        ),
+        pytest.param(
+            GcuError("the journal is lost"),
+            "the journal is lost",
+            "the journal is lost",
+            id="the call fails",
+        ),
+        pytest.param(DONE | {"uid-3": ()}, "", "", id="no claim that was not asked for"),
+    ],
+)
+def test_every_claim_gets_its_own_result(
+    answer: Mapping[str, Prepared | GcuError] | Exception, first: str, second: str
+) -> None:
+    assert prepare(service(Handler(answer)), [ONE, TWO]) == {ONE.uid: first, TWO.uid: second}
+
+
+def test_a_bug_is_told_and_leaves_its_trace_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    answers = prepare(service(Handler(ZeroDivisionError("oops"))), [ONE, TWO])
+    assert answers == dict.fromkeys(
+        DONE,
+        "internal error of the agent: ZeroDivisionError('oops'); "
+        "report it with the stack trace in its log",
     )
+    (traced,) = [record for record in caplog.records if record.exc_info]
+    assert traced.levelno == logging.ERROR
 
 
 @pytest.mark.parametrize(
@@ -127,12 +163,19 @@ def test_who_is_held_up_holds_nobody_up() -> None:
     hanging.join(60)
 
 
-def test_each_call_that_asks_for_something_is_observed() -> None:
-    observer = Observer()
-    refusing = Handler(DONE, {ONE.uid: None, TWO.uid: Refused("no")})
-    claims = DraServicer(refusing, observer, Effects())
+def test_each_call_is_observed_and_passes_the_seam() -> None:
+    observer, effects = Observer(), Passing()
+    refusing = Handler(DONE, {ONE.uid: None, TWO.uid: Refused("busy")})
+    claims = DraServicer(refusing, observer, effects)
     prepare(claims, [ONE])
-    unprepare(claims, [ONE, TWO])
-    prepare(claims, [])
+    assert unprepare(claims, [ONE, TWO]) == {ONE.uid: "", TWO.uid: "busy"}
     assert observer.begun == ["prepare", "unprepare"]
     assert observer.ended == [("prepare", 0), ("unprepare", 1)]
+    assert effects.seen == [Point.REPLY_PREPARE, Point.REPLY_UNPREPARE]
+
+
+def test_a_call_for_no_claim_leaves_no_trace(caplog: pytest.LogCaptureFixture) -> None:
+    """The agent's check of its own sockets is one, every few seconds."""
+    handler, observer, effects = Handler(), Observer(), Passing()
+    assert prepare(DraServicer(handler, observer, effects), []) == {}
+    assert (handler.asked, observer.begun, effects.seen, caplog.records) == ([], [], [], [])
