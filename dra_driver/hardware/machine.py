@@ -77,14 +77,9 @@ class Machine:
         return HardwareScan(tuple(map(self._with_missing_nodes, cards)), failures)
 
     def card(self, card: Card) -> Card:
-        """The same card with its minor and device nodes of now, without calling efsmi.
-
-        Raises HardwareError when it is gone or the kernel driver no longer holds it.
-        """
-        as_known = self._sysfs.is_as_known(card.address, card.minor, card.nodes)
-        if as_known and not self._known_nodes.missing(card):
-            return card
-        minor = self._sysfs.minor(card.address)
+        """The same card with its minor and device nodes of now, without calling efsmi. Raises
+        HardwareError when it is gone or the kernel driver no longer holds it."""
+        minor = self._sysfs.minor(card.address, card.minor)
         if minor is None:
             raise _not_taken(card.address)
         now = replace(card, minor=minor, nodes=self._sysfs.nodes(minor))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Sequence
 from operator import attrgetter
 from pathlib import Path
@@ -26,6 +27,7 @@ _ROOT = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
 _NUMA_NODE = re.compile(r"[0-9]{1,4}")
 # The folder below a PCI function is named after the driver's build: the vendor's, or Tencent's.
 _DRIVER_FOLDERS = ("enflame", "zixiao")
+_TICKS = 1_000_000_000  # nanoseconds: far more than a tick of the clock that stamps files
 
 
 class GcuFunction(msgspec.Struct, frozen=True):
@@ -40,11 +42,12 @@ class GcuFunction(msgspec.Struct, frozen=True):
 
 
 class Sysfs:
-    """Reads only. Every method reads afresh and raises HardwareError for what it cannot read."""
+    """Reads only. Every method says what is now; raises HardwareError for what it cannot read."""
 
     def __init__(self, host_root: Path) -> None:
         self._root = host_root
         self._devices = host_root / "sys/bus/pci/devices"
+        self._listed: tuple[int | None, frozenset[str]] = (None, frozenset())
 
     def driver_version(self) -> str | None:
         """The version of the loaded kernel module; None where it is not loaded, or where its
@@ -58,12 +61,12 @@ class Sysfs:
             gcus = sorted(PciAddress.parse(name) for name in names if self._is_gcu(name))
             return tuple(self._function(address) for address in gcus)
 
-    def minor(self, address: PciAddress) -> int | None:
-        """The card's minor now; None while the kernel driver has not taken the card.
-
-        Raises HardwareError when the card is no longer on the bus.
-        """
+    def minor(self, address: PciAddress, known: int | None = None) -> int | None:
+        """The card's minor now, `known` where it is still that; None while the kernel driver has
+        not taken the card. Raises HardwareError when the card is no longer on the bus."""
         folder = f"{self._devices}/{address}"  # no Path, as in `dra_driver.node.cdi.directory`
+        if any(map(os.path.exists, (f"{folder}/{name}/gcu{known}" for name in _DRIVER_FOLDERS))):
+            return known
         remedy = "look at the kernel log; the card may have fallen off or been removed"
         with _reading(folder, remedy):
             minor = self._minor(folder)
@@ -78,17 +81,6 @@ class Sysfs:
                     return int(match[1])
         return None
 
-    def is_as_known(self, address: PciAddress, minor: int, nodes: Sequence[DeviceNode]) -> bool:
-        """Whether the card still has this minor, and each of these device nodes exists.
-
-        Each name is looked at by itself: while other threads run, each name that a folder lists
-        costs a turn of the interpreter's lock, and ``/dev`` has hundreds.
-        """
-        folder = f"{self._devices}/{address}"
-        places = (f"{folder}/{name}/gcu{minor}" for name in _DRIVER_FOLDERS)
-        taken = any(map(os.path.exists, places))
-        return taken and all(map(os.path.exists, (node.host_path for node in nodes)))
-
     def nodes(self, minor: int) -> tuple[DeviceNode, ...]:
         """The device nodes that a container of this card needs, the card's own first.
 
@@ -99,7 +91,7 @@ class Sysfs:
         own, part = f"gcu{minor}", f"gcu{minor}vid"
         remedy = "mount the host's /dev, or let udev make the nodes of the GCU driver"
         with _reading(dev, remedy):
-            there = _names(dev)
+            there = self._in_dev(dev)
         if own not in there:
             raise HardwareError(f"device node {dev / own} does not exist", remedy=remedy)
         more = sorted(name for name in there if name.startswith(part))
@@ -108,6 +100,18 @@ class Sysfs:
             DeviceNode(path=f"/dev/{name}", host_path=f"{dev}/{name}")
             for name in (own, *more, *control)
         )
+
+    def _in_dev(self, dev: Path) -> frozenset[str]:
+        """What is in ``/dev``, listed again when its time has changed: while other threads run,
+        each of hundreds of names costs a turn of the interpreter's lock."""
+        changed = dev.stat().st_mtime_ns
+        known_at, names = self._listed
+        if changed != known_at:
+            names = _names(dev)
+            # A change within the same tick of the kernel's clock leaves the time as it is.
+            is_settled = time.time_ns() - changed > _TICKS
+            self._listed = (changed if is_settled else None, names)
+        return names
 
     def _is_gcu(self, name: str) -> bool:
         folder = self._devices / name

@@ -36,15 +36,19 @@ class Connection:
     def prepare(self, ref: ClaimRef) -> str:
         """The claim's error, empty for success."""
         request = dra_v1_pb2.NodePrepareResourcesRequest(claims=[_claim(ref)])
-        answer = self._stub.NodePrepareResources(request, timeout=_CALL_SECONDS).claims[ref.uid]
-        assert answer.error or all(device.cdi_device_ids for device in answer.devices)
+        answers = self._stub.NodePrepareResources(request, timeout=_CALL_SECONDS).claims
+        assert set(answers) == {ref.uid}
+        answer = answers[ref.uid]
+        has_devices = answer.devices and all(device.cdi_device_ids for device in answer.devices)
+        assert answer.error or has_devices
         return str(answer.error)
 
     def unprepare(self, ref: ClaimRef) -> str:
         """The claim's error, empty for success."""
         request = dra_v1_pb2.NodeUnprepareResourcesRequest(claims=[_claim(ref)])
-        answer = self._stub.NodeUnprepareResources(request, timeout=_CALL_SECONDS)
-        return str(answer.claims[ref.uid].error)
+        answers = self._stub.NodeUnprepareResources(request, timeout=_CALL_SECONDS).claims
+        assert set(answers) == {ref.uid}
+        return str(answers[ref.uid].error)
 
 
 class Kubelet:

@@ -171,10 +171,30 @@ def test_a_card_that_is_as_it_was_is_read_without_listing_folders(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """``/dev`` has hundreds of names, and each is a turn of the interpreter's lock."""
-    view = reader(simulated(tmp_path))
+    machine = simulated(tmp_path)
+    os.utime(machine.root / "dev", (0, 0))
+    view = reader(machine)
     first = view.inventory().cards[0]
     monkeypatch.delattr(os, "scandir")
     assert view.card(first) == first
+
+
+@pytest.mark.parametrize("made_at", [0.0, None], ids=["long ago", "within a tick"])
+def test_a_node_that_udev_makes_after_the_inventory_is_found(
+    tmp_path: Path, made_at: float | None
+) -> None:
+    machine = simulated(tmp_path)
+    dev, control = machine.root / "dev", machine.root / "dev/gcuctl"
+    control.unlink()
+    before = dev.stat()
+    if made_at is not None:
+        os.utime(dev, (made_at, made_at))
+    view = reader(machine)
+    first = view.inventory().cards[0]
+    control.touch()
+    if made_at is None:
+        os.utime(dev, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert "/dev/gcuctl" in {node.path for node in view.card(first).nodes}
 
 
 def test_two_cards_share_a_switch(tmp_path: Path) -> None:

@@ -154,6 +154,7 @@ def test_nodes_are_those_of_the_card_alone(tmp_path: Path) -> None:
 
 
 def test_a_card_without_its_node_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "dev").mkdir()
     with pytest.raises(HardwareError, match=r"device node .*/dev/gcu1 does not exist; mount"):
         Sysfs(tmp_path).nodes(1)
 
