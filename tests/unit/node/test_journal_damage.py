@@ -1,4 +1,5 @@
-"""What becomes of a journal that is damaged, or whose disk fails."""
+"""What becomes of a journal that is damaged, or whose disk fails; damage at every place of it is in
+tests/property."""
 
 from __future__ import annotations
 
@@ -15,22 +16,9 @@ from dra_driver.model.errors import JournalError
 from dra_driver.node.checkpoint import frames
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.records import encode
-from tests.unit.node.damage import SMALL, damaged, ends, is_complete, open_cut, open_flipped
+from tests.unit.node.damage import SMALL, damaged, ends, is_complete
 from tests.unit.node.effects import Failing
 from tests.unit.node.journals import CAPACITY, forgotten, opened, prepared, records_in, uids
-
-# tests/property has every place.
-_FEW = range(0, len(SMALL), 37)
-
-
-@pytest.mark.parametrize("place", _FEW)
-def test_a_flipped_byte_costs_at_most_its_record(tmp_path: Path, place: int) -> None:
-    open_flipped(tmp_path, place)
-
-
-@pytest.mark.parametrize("length", _FEW)
-def test_a_file_that_was_cut_keeps_what_is_before(tmp_path: Path, length: int) -> None:
-    open_cut(tmp_path, length)
 
 
 @pytest.mark.parametrize(
