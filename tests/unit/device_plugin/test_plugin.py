@@ -165,8 +165,10 @@ def test_what_is_wrong_is_told(node: Node) -> None:
 
 
 def test_forty_eight_pods_at_once(make_node: Make) -> None:
-    """24 instances, and each of these calls a second time beside the first."""
+    """24 instances, and each of these calls a second time beside the first; the kubelet is told of
+    what is left after each of them."""
     node = make_node(cards=4, release_interval=60)
+    told = len(node.told)
     stub = node.kubelet.endpoints[DRS].stub
 
     def allocate(at: int) -> int:
@@ -179,5 +181,6 @@ def test_forty_eight_pods_at_once(make_node: Make) -> None:
     with ThreadPoolExecutor(48) as pool:
         assert sum(pool.map(allocate, range(48))) == 48
     assert [len(node.profiles(str(card))) for card in CARDS] == [6] * 4
+    assert len(node.told) == told + 48
     assert len(node.agent.held()) == 24
     assert not node.world.tool.refusals
