@@ -1,7 +1,6 @@
 """All modes with the simulator's executable, a process for each call.
 
 What the tests in memory play is real here; the record of the machine is the judge.
-
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import pytest
 
 from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.hardware.drs.drs import Drs
-from dra_driver.hardware.drs.locks import alone
 from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.hardware.efsmi.runner import Efsmi, EfsmiHung
 from dra_driver.hardware.known_nodes import KnownNodes
@@ -82,11 +80,8 @@ class Cards:
 def test_all_modes(tmp_path: Path) -> None:
     world = RealWorld(tmp_path)
     agent = world.start()
-    one, three, two = (
-        world.api.add(instance("one", 0, 1)),
-        world.api.add(instance("three", 0, 3)),
-        world.api.add(slices("two", 1, 2)),
-    )
+    claims = (instance("one", 0, 1), instance("three", 0, 3), slices("two", 1, 2))
+    one, three, two = map(world.api.add, claims)
     assert errors(agent, one, three, two) == ["", "", ""]
     uuids = {each.profile: each.uuid for each in world.simulated.instances(str(CARDS[0]))}
     files = world.files()
@@ -95,21 +90,11 @@ def test_all_modes(tmp_path: Path) -> None:
     again = world.start()
     assert errors(again, one, three, two) == ["", "", ""]
     assert world.files() == files
-    assert again.preparer.unprepare([one, three, two]) == dict.fromkeys(
-        (ref.uid for ref in (one, three, two)), None
-    )
+    assert set(again.preparer.unprepare([one, three, two]).values()) == {None}
     assert errors(again, world.api.add(whole("all", 0))) == [""]
-    assert world.changes() == [
-        f"{CARDS[0]} {command}"
-        for command in (
-            "drs-on",
-            "create-instance",
-            "create-instance",
-            "destroy-instance",
-            "destroy-instance",
-            "drs-off",
-        )
-    ]
+    creates, destroys = ["create-instance"] * 2, ["destroy-instance"] * 2
+    commands = ["drs-on", *creates, *destroys, "drs-off"]
+    assert world.changes() == [f"{CARDS[0]} {command}" for command in commands]
 
 
 def test_a_create_that_hangs_leaves_nothing(
@@ -166,17 +151,6 @@ def test_cards_do_not_wait_for_each_other(
     assert [answer for answer in answers.values() if isinstance(answer, GcuError)] == []
     assert set(answers) == {"uid-a", "uid-b"}
     assert agent.preparer.unprepare(refs) == {"uid-a": None, "uid-b": None}
-
-
-def test_a_card_that_hangs_holds_up_no_other(tmp_path: Path) -> None:
-    world = DrsWorld(tmp_path)
-    agent = world.start()
-    with alone(tmp_path / "state" / "locks", CARDS[0], patience=0):
-        refs = [world.api.add(instance("a", 0, 1)), world.api.add(instance("b", 1, 1))]
-        stuck, fine = errors(agent, *refs)
-    assert "has not ended" in stuck
-    assert fine == ""
-    assert errors(agent, refs[0]) == [""]
 
 
 def test_what_a_running_call_may_make_is_not_forgotten(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ class Late(NodePods):
 
 
 class Node:
-    """A kubelet, and agents one after the other."""
+    """A kubelet, and agents one after the other; `told` has each change."""
 
     def __init__(
         self,
@@ -46,6 +46,7 @@ class Node:
     ) -> None:
         self.pods = pods
         self.release_interval = release_interval
+        self.told: list[bool] = []
         self.world = PluginWorld(root / "node", tool=tool(cards))
         self.kubelet = DeviceManager(root, keeps_last=pods is not None)
         self.kubelet.start()
@@ -76,6 +77,7 @@ class Node:
         self.kubelet.until(self.is_known, "no lists came")
 
     def tell(self) -> None:
+        self.told.append(True)  # by many threads
         self.plugin.notify()
 
     def is_known(self) -> bool:

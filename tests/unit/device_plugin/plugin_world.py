@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import Any
 
 from dra_driver.config.card_rules import CardConfig
 from dra_driver.device_plugin.allocator import Allocator
@@ -11,6 +12,7 @@ from dra_driver.device_plugin.garbage_collector import GarbageCollector
 from dra_driver.device_plugin.inventory import NodeDevices, granted_total
 from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
+from dra_driver.model.names import ANNOTATION_ASSIGNED
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.claims.device_ops import SliceCount
@@ -21,6 +23,19 @@ from tests.unit.node.world import CARDS, POOL, Agent
 def ids(card: int, mode: Mode, *ordinals: int) -> list[str]:
     """IDs of a card, by its place among `CARDS`."""
     return [f"{CARDS[card]}/{mode.value}/{ordinal}" for ordinal in ordinals]
+
+
+def waiting_pod(
+    name: str, cards: str, *limits: int | str, resource: str, **more: Any
+) -> dict[str, Any]:
+    """A pod that was placed on the cards; its containers c0, c1, … have that limit each."""
+    annotations = {ANNOTATION_ASSIGNED: cards}
+    metadata = {"namespace": "team", "name": name, "uid": f"uid-{name}", "annotations": annotations}
+    containers = [
+        {"name": f"c{at}", "resources": {"limits": {resource: limit}}}
+        for at, limit in enumerate(limits)
+    ]
+    return {"metadata": metadata, "spec": {"containers": containers, **more}}
 
 
 @dataclass

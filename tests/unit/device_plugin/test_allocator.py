@@ -15,8 +15,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import TAINT_UNHEALTHY
 from dra_driver.node.claims.failures import TRIES
 from tests.unit.device_plugin.plugin_world import PluginWorld, ids
-from tests.unit.node.drs_world import errors, whole
-from tests.unit.node.world import CARDS, Agent
+from tests.unit.node.world import CARDS
 
 ONE, TWO = map(str, CARDS[:2])
 WHOLE, SHARED, DRS = Mode.WHOLE, Mode.SHARED, Mode.DRS
@@ -66,11 +65,6 @@ def test_one_instance_of_the_size(node: Node) -> None:
     assert node.give(0, DRS, 1, 2, 3) == ""
     assert node.give(0, DRS, 0) == ""
     assert node.profiles(ONE) == ["3g.20gb", "1g.6gb"]
-
-
-def test_several_whole_cards(node: Node) -> None:
-    node.allocator.allocate(WHOLE, [*ids(1, WHOLE, 0), *ids(0, WHOLE, 0)])
-    assert node.held() == [f"{ONE},{TWO}"]
 
 
 @pytest.mark.parametrize(
@@ -172,29 +166,11 @@ def test_two_kinds_for_one_pod_are_counted_each_on_a_card_of_its_own(node: Node)
     assert node.held() == [f"{ONE}/shared/0", f"{TWO}/drs/0"]
 
 
-@pytest.mark.parametrize("mode", list(Mode))
-def test_what_a_claim_holds_is_not_given_out(node: Node, mode: Mode) -> None:
-    assert errors(node.agent, node.world.api.add(whole("a", 0))) == [""]
-    assert "claim team/a (UID uid-a) holds it in mode whole" in node.give(0, mode, 0)
-
-
-@pytest.mark.parametrize("mode", list(Mode))
-def test_what_a_container_holds_no_claim_gets(node: Node, mode: Mode) -> None:
-    assert node.give(0, mode, 0) == ""
-    [error] = errors(node.agent, node.world.api.add(whole("a", 0)))
-    assert "the container with enflame.com/" in error
-
-
-def test_a_sick_card_is_not_given_out(node: Node) -> None:
-    problem = Problem(TAINT_UNHEALTHY, "health", "efsmi says that it is unhealthy")
-    node.world.cards.problems[CARDS[0]] = (problem,)
-    assert "must not be used: efsmi says" in node.give(0, SHARED, 0)
-
-
-def test_what_is_held_is_answered_although_the_card_is_sick(node: Node) -> None:
+def test_a_sick_card_is_given_to_nobody_but_who_has_it(node: Node) -> None:
     assert node.give(0, SHARED, 0) == ""
     problem = Problem(TAINT_UNHEALTHY, "health", "efsmi says that it is unhealthy")
     node.world.cards.problems[CARDS[0]] = (problem,)
+    assert "must not be used: efsmi says" in node.give(0, SHARED, 1)
     assert node.give(0, SHARED, 0) == ""
 
 
@@ -223,15 +199,10 @@ def test_another_slice_count_leaves_cards_in_use_alone(node: Node) -> None:
     assert node.give(1, SHARED, 0, 1) == ""
 
 
-def handed_on(node: Node, mode: Mode, first: tuple[int, ...], then: tuple[int, ...]) -> str:
+def handed_on(node: Node, first: tuple[int, ...], then: tuple[int, ...]) -> str:
     """The kubelet gives devices to one container, and some of them to another."""
-    assert node.give(0, mode, *first) == ""
-    return node.give(0, mode, *then)
-
-
-def test_slices_that_an_init_container_had(node: Node) -> None:
-    assert handed_on(node, SHARED, (0, 1, 2, 3, 4, 5), (0,)) == ""
-    assert node.give(0, SHARED, 0, 1) == ""
+    assert node.give(0, DRS, *first) == ""
+    return node.give(0, DRS, *then)
 
 
 def test_a_card_that_an_init_container_had(node: Node) -> None:
@@ -242,20 +213,20 @@ def test_a_card_that_an_init_container_had(node: Node) -> None:
 
 def test_an_instance_of_a_container_that_has_ended(node: Node) -> None:
     """Its devices are free for the kubelet, and we have not looked since."""
-    assert handed_on(node, DRS, (0, 1, 2, 3, 4, 5), (0, 1, 2)) == ""
+    assert handed_on(node, (0, 1, 2, 3, 4, 5), (0, 1, 2)) == ""
     assert node.profiles(ONE) == ["3g.20gb"]
     assert node.held() == [f"{ONE}/drs/0,1,2"]
 
 
 def test_an_instance_of_an_init_container_of_another_size(node: Node) -> None:
     node.world.recorded = [frozenset(ids(0, DRS, 0, 1, 2))]
-    assert "another size than an init container" in handed_on(node, DRS, (0, 1, 2), (0,))
+    assert "another size than an init container" in handed_on(node, (0, 1, 2), (0,))
     assert node.profiles(ONE) == ["3g.20gb"]
 
 
 def test_nothing_is_destroyed_on_suspicion(node: Node) -> None:
     node.world.recorded = None
-    assert "the kubelet does not answer" in handed_on(node, DRS, (0, 1, 2), (0,))
+    assert "the kubelet does not answer" in handed_on(node, (0, 1, 2), (0,))
     assert node.profiles(ONE) == ["3g.20gb"]
 
 
@@ -284,9 +255,3 @@ def test_foreign_instances_are_left_alone(node: Node) -> None:
     node.world.tool.run("-i", "1", "--drs", "--create-instance", "0")
     assert "no claim of this driver holds" in node.give(0, DRS, 0, 1, 2)
     assert node.profiles(ONE) == ["1g.6gb"]
-
-
-def test_agents_side_by_side_count_together(node: Node) -> None:
-    other: Agent = node.world.start()
-    node.world.allocator(other).allocate(SHARED, ids(0, SHARED, 0, 1))
-    assert "in mode shared" in node.give(0, WHOLE, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,27 +17,13 @@ from dra_driver.device_plugin.preference import (
 from dra_driver.kubelet_api.device_plugin.record import Recorded
 from dra_driver.model.devices.plugin_device import RESOURCES
 from dra_driver.model.mode import Mode
+from tests.unit.device_plugin.plugin_world import waiting_pod
 from tests.unit.device_plugin.test_preference import CARDS, MACHINE, available, ids, inventories
 
 DRS = RESOURCES[Mode.DRS]
 
 
-def pod(name: str, cards: str, *limits: int | str, **more: Any) -> Any:
-    """Its containers c0, c1, … with that limit of DRS size each."""
-    return {
-        "metadata": {
-            "name": name,
-            "uid": f"uid-{name}",
-            "annotations": {"gcu.enflame.com/assigned-cards": cards},
-        },
-        "spec": {
-            "containers": [
-                {"name": f"c{at}", "resources": {"limits": {DRS: limit}}}
-                for at, limit in enumerate(limits)
-            ],
-            **more,
-        },
-    }
+pod = partial(waiting_pod, resource=DRS)
 
 
 def recorded(name: str, container: str, *devices: str) -> Recorded:

@@ -83,11 +83,6 @@ def test_what_has_not_changed_is_not_written_again(world: World) -> None:
     world.view = view(granted(TWO))
     world.reporter.run_once()
     assert world.card().held == (Hold("", "", 2),)
-
-
-def test_whose_it_is_comes_with_the_kubelets_record(world: World) -> None:
-    world.view = view(granted(TWO))
-    world.reporter.run_once()
     world.checkpoint = [recorded(TWO, "pod-a")]
     world.reporter.run_once()
     assert world.card().held == (Hold("pod-a", "main", 2),)
@@ -126,12 +121,21 @@ def test_a_node_that_joined_again_is_told_at_once(world: World) -> None:
     assert len(world.patches) == 2
 
 
-def test_a_server_that_does_not_answer_is_asked_again_later(world: World) -> None:
-    world.away = True
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        pytest.param("away", True, "the API server did not answer", id="server"),
+        pytest.param("view", None, "the journal cannot be read", id="journal"),
+    ],
+)
+def test_what_fails_is_told_and_tried_again_later(
+    world: World, name: str, value: object, problem: str
+) -> None:
+    setattr(world, name, value)
     world.reporter.run()
     assert world.pauses
-    assert world.problem() == "the API server did not answer"
-    world.away = False
+    assert world.problem() == problem
+    world.view, world.away = view(), False
     world.reporter.run_once()
     assert len(world.patches) == 1
     assert world.problem() is None
@@ -146,14 +150,3 @@ def test_a_write_that_may_have_been_made_is_not_trusted(world: World) -> None:
     world.reporter.run_once()
     assert len(world.patches) == 2
     assert world.card().held == ()
-
-
-def test_a_journal_that_cannot_be_read_does_not_end_the_work(world: World) -> None:
-    world.reporter.run_once()
-    world.view = None
-    world.reporter.run()
-    assert world.pauses
-    assert world.problem() == "the journal cannot be read"
-    world.view = view()
-    world.reporter.run_once()
-    assert world.problem() is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,16 +13,13 @@ import pytest
 
 from dra_driver.device_plugin.node_pods import NodePods
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
-from dra_driver.model.card import Problem
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import TAINT_UNHEALTHY
-from tests.unit.device_plugin.plugin_node import DRS, ONE, SHARED, TWO, WHOLE, Late, Node
-from tests.unit.device_plugin.plugin_world import ids
+from tests.unit.device_plugin.plugin_node import DRS, ONE, SHARED, TWO, Late, Node
+from tests.unit.device_plugin.plugin_world import ids, waiting_pod
 from tests.unit.kubelet_api.device_plugin.device_manager import AdmissionError
 from tests.unit.node.world import CARDS
 
 CHECKOUT: Final = Path(__file__).parents[3]
-
 
 Make = Callable[..., Node]
 
@@ -57,16 +55,6 @@ def test_the_kinds_of_a_card_shrink_and_grow_together(node: Node) -> None:
     assert (node.agent.held(), node.profiles(TWO), node.world.files()) == ({}, [], {})
 
 
-def test_pods_are_packed(node: Node) -> None:
-    for pod, size in (("a", 3), ("b", 1), ("c", 1), ("d", 1)):
-        node.kubelet.admit(pod, "main", DRS, size)
-    assert node.profiles(ONE) == ["1g.6gb", "1g.6gb", "1g.6gb", "3g.20gb"]
-    node.kubelet.admit("whole", "main", WHOLE, 1)
-    node.becomes(1, 0, 6)
-    with pytest.raises(AdmissionError, match="Requested: 1, Available: 0"):
-        node.kubelet.admit("more", "main", SHARED, 1)
-
-
 def test_a_kubelet_that_keeps_the_last_pod_on_record(make_node: Make) -> None:
     there = [{"metadata": {"namespace": "team", "name": "a", "uid": "uid-a"}}]
     pods = NodePods(lambda: list(there))
@@ -80,40 +68,7 @@ def test_a_kubelet_that_keeps_the_last_pod_on_record(make_node: Make) -> None:
     assert (node.profiles(ONE), node.world.files()) == ([], {})
 
 
-def test_a_size_without_profile_is_refused_in_words(node: Node) -> None:
-    with pytest.raises(AdmissionError, match=r"no profile has size 2; the card's profiles are 1g"):
-        node.kubelet.admit("a", "main", DRS, 2)
-    node.becomes(2, 12, 12)
-
-
-def test_slices_of_two_cards_are_refused_in_words(node: Node) -> None:
-    node.kubelet.admit("a", "main", SHARED, 4)
-    node.kubelet.admit("b", "main", SHARED, 4)
-    with pytest.raises(AdmissionError, match="must come from one card"):
-        node.kubelet.admit("c", "main", SHARED, 3)
-
-
-def test_several_containers_of_a_pod(node: Node) -> None:
-    for container in ("one", "two", "three"):
-        node.kubelet.admit("a", container, DRS, 1)
-    assert node.profiles(ONE) == ["1g.6gb"] * 3
-    node.kubelet.end("a")
-    node.becomes(2, 12, 12)
-    assert node.profiles(ONE) == []
-
-
-def waits(name: str, card: str, *slices: int) -> dict[str, Any]:
-    """A pod that was placed on the card, of containers c0, c1, … that ask for so many slices."""
-    containers = [
-        {"name": f"c{at}", "resources": {"limits": {SHARED: amount}}}
-        for at, amount in enumerate(slices)
-    ]
-    annotations = {"gcu.enflame.com/assigned-cards": card}
-    metadata = {"namespace": "team", "name": name, "uid": f"uid-{name}"}
-    return {
-        "metadata": {**metadata, "annotations": annotations},
-        "spec": {"containers": containers},
-    }
+waits = partial(waiting_pod, resource=SHARED)
 
 
 def test_a_pod_of_which_the_kubelet_hears_first_comes_to_its_card(make_node: Make) -> None:
@@ -151,12 +106,6 @@ def test_containers_of_a_pod_stay_together_whichever_pod_comes_first(make_node: 
     assert [len(each) for each in cards.values()] == [1, 1], cards
 
 
-def test_an_init_container_hands_its_instance_on(node: Node) -> None:
-    first = node.kubelet.admit("a", "init", DRS, 3, init=True)
-    assert node.kubelet.admit("a", "main", DRS, 3).cdi_devices == first.cdi_devices
-    assert node.profiles(ONE) == ["3g.20gb"]
-
-
 def test_an_init_container_keeps_its_instance_until_the_pod_ends(node: Node) -> None:
     """The pod-resources API does not list it; the checkpoint does."""
     node.kubelet.admit("a", "init", DRS, 1, init=True)
@@ -169,12 +118,14 @@ def test_an_init_container_keeps_its_instance_until_the_pod_ends(node: Node) -> 
 
 
 def test_pods_stay_while_the_kubelet_is_away(node: Node) -> None:
-    node.kubelet.admit("a", "main", DRS, 3)
+    """Where it registers the plugin before it looks at its pods, for which it does not wait."""
+    node.kubelet.admit("a", "init", DRS, 1, init=True)
     node.kubelet.stop()
     node.kubelet.start()
     node.kubelet.until(node.is_known, "not registered again")
     node.becomes(1, 6, 12)
-    assert node.profiles(ONE) == ["3g.20gb"]
+    node.kubelet.readmit("a")
+    assert node.profiles(ONE) == ["1g.6gb"]
     node.kubelet.end("a")
     node.becomes(2, 12, 12)
 
@@ -196,16 +147,6 @@ def test_a_restart_of_the_kubelet_ends_pods_whose_init_containers_have_limits(no
     node.kubelet.until(lambda: node.profiles(ONE) == ["3g.20gb"], "the instance stays")
 
 
-def test_a_pod_whose_plugin_is_registered_first_stays(node: Node) -> None:
-    """After a restart of the kubelet. The plugin cannot make it so: the kubelet does not wait."""
-    node.kubelet.admit("a", "init", DRS, 1, init=True)
-    node.kubelet.stop()
-    node.kubelet.start()
-    node.kubelet.until(node.is_known, "not registered again")
-    node.kubelet.readmit("a")
-    assert node.profiles(ONE) == ["1g.6gb"]
-
-
 def test_a_pod_that_goes_while_the_agent_is_away(node: Node) -> None:
     node.kubelet.admit("stays", "main", SHARED, 2)
     node.kubelet.admit("goes", "main", DRS, 3)
@@ -216,18 +157,6 @@ def test_a_pod_that_goes_while_the_agent_is_away(node: Node) -> None:
     assert (node.profiles(TWO), list(node.agent.held().values())) == ([], ["prepared"])
 
 
-def test_a_card_that_is_lost_and_comes_back(node: Node) -> None:
-    node.kubelet.admit("a", "main", SHARED, 2)
-    node.becomes(1, 12, 6)
-    node.world.cards.problems[CARDS[1]] = (Problem(TAINT_UNHEALTHY, "lost", "gone"),)
-    node.plugin.notify()
-    node.becomes(0, 6, 0)
-    assert len(node.kubelet.ids(WHOLE, healthy=False)) == 1
-    node.world.cards.problems.clear()
-    node.plugin.notify()
-    node.becomes(1, 12, 6)
-
-
 def test_what_is_wrong_is_told(node: Node) -> None:
     assert node.plugin.problem() is None
     assert node.plugin.ended() is None
@@ -236,8 +165,10 @@ def test_what_is_wrong_is_told(node: Node) -> None:
 
 
 def test_forty_eight_pods_at_once(make_node: Make) -> None:
-    """24 instances, and each of these calls a second time beside the first."""
+    """24 instances, and each of these calls a second time beside the first; the kubelet is told of
+    what is left after each of them."""
     node = make_node(cards=4, release_interval=60)
+    told = len(node.told)
     stub = node.kubelet.endpoints[DRS].stub
 
     def allocate(at: int) -> int:
@@ -250,5 +181,6 @@ def test_forty_eight_pods_at_once(make_node: Make) -> None:
     with ThreadPoolExecutor(48) as pool:
         assert sum(pool.map(allocate, range(48))) == 48
     assert [len(node.profiles(str(card))) for card in CARDS] == [6] * 4
+    assert len(node.told) == told + 48
     assert len(node.agent.held()) == 24
     assert not node.world.tool.refusals

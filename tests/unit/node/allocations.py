@@ -22,7 +22,7 @@ class Allocations:
     def make(self, name: str, card: int) -> Object:
         """Shares are this allocation's own, whatever else a claim of the name has or had."""
         self._made += 1
-        kinds = (self._whole, self._slices, self._instance, self._pair, self._overseer)
+        kinds = (whole, self._slices, self._instance, self._pair, overseer)
         made = self._random.choice(kinds)(name, card)
         for each in made["status"]["allocation"]["devices"]["results"]:
             if "shareID" in each:
@@ -36,12 +36,6 @@ class Allocations:
             if _form(made) == _form(former):
                 return made
         return None
-
-    def _whole(self, name: str, card: int) -> Object:
-        return whole(name, card)
-
-    def _overseer(self, name: str, card: int) -> Object:
-        return overseer(name, card)
 
     def _slices(self, name: str, card: int) -> Object:
         return slices(name, card, self._random.choice((1, 1, 2, 2, 3, 6)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dra_driver.agent.slices.device_layout import slice_total
@@ -24,7 +24,7 @@ from dra_driver.node.claims.drs_card import DrsCard
 from dra_driver.node.recovery.profile_prober import ProfileProber
 from dra_driver.node.recovery.reconciler import Findings, NodeReconciler
 from tests.unit.memory_efsmi import MemoryEfsmi
-from tests.unit.node.world import CARDS, SLICES, Agent, World, claim, result
+from tests.unit.node.world import CARDS, SLICES, Agent, World, card, claim, result
 
 
 def tool(cards: int = 2, **keys: Any) -> MemoryEfsmi:
@@ -45,19 +45,16 @@ class SimulatedCards:
         state = self.tool.card(str(address))
         if state.lost:
             raise HardwareError(f"card {address} is lost")
-        return Card(
-            address=address,
+        return replace(
+            card(address, state.minor),
             index=state.efsmi_index,
-            minor=state.minor,
             model=state.model,
+            driver_version="1.5",
             uuid=state.uuid,
             memory_mib=state.form.memory_mib,
-            driver_version="1.5",
             ecc=Ecc(state.ecc_current == "Enable", state.ecc_pending == "Enable"),
             virtualization=Virtualization(state.virtualization) if self.modes_told else None,
             numa_node=None,
-            pcie_root=None,
-            pcie_bridges=(),
             nodes=(DeviceNode(f"/dev/gcu{state.minor}", f"/dev/gcu{state.minor}"),),
             problems=self.problems.get(address, ()),
             missing_nodes=self.missing_nodes,

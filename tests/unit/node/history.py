@@ -8,7 +8,6 @@ differ; once it is `calm` again, nothing may.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.errors import GcuError
@@ -110,11 +109,10 @@ class History(Disasters):
 
     def _leave(self, uid: str) -> bool:
         """Whether the pod has ended; the kubelet asks again, perhaps only later."""
-        refs = [ClaimRef.of(self.outside.claims[uid])]
         for _ in range(self.random.choice((1, 1, TRIES))):
             self.told.append(f"{uid}: unprepare")
             self._kubelet.asks_back(uid)
-            if self._call(partial(self._unprepare, refs)):
+            if self._call(self._made(Asked("unprepare", uid))):
                 self._forget(uid)
                 return True
         return False
@@ -164,10 +162,6 @@ class History(Disasters):
         elif what == "leave":
             self._leave(uid)
         self._look()
-
-    def _unprepare(self, refs: list[ClaimRef]) -> object:
-        (answer,) = self.agent.preparer.unprepare(refs).values()
-        return answer
 
     def _recreate(self) -> None:
         """A claim of the same name is another claim, while the former's pod has not ended."""

@@ -95,7 +95,8 @@ class Outside:
         others = {other: _mode(r) for other, r in self.given(address)}
         if set(others.values()) - {mode}:
             return False
-        told, foreign = bool(self.world.cards.problems.get(address)), self._is_divided(address)
+        told = bool(self.world.cards.problems.get(address))
+        foreign = address in self.foreign.values()
         if told or foreign:
             # Of what is unseen so far only who makes instances learns; of what has gone, a look.
             return False if foreign and (told or mode is Mode.DRS) else None
@@ -111,10 +112,6 @@ class Outside:
                 return False
             occupied |= set(slots)
         return True
-
-    def _is_divided(self, address: PciAddress) -> bool:
-        """By somebody else."""
-        return address in self.foreign.values()
 
     def given(self, address: PciAddress, *modes: Mode) -> list[tuple[str, Result]]:
         """What prepared claims hold of a card, in these modes or in any."""

@@ -52,9 +52,13 @@ def test_beside_any_holder_in_either_order(
     assert world.tool.card(CARD).virtualization == "Disable"
 
 
-def test_the_hardware_is_left_as_it_is(world: DrsWorld, agent: Agent) -> None:
+@pytest.mark.parametrize("ended", [False, True], ids=["in use", "that could not be left"])
+def test_the_hardware_is_left_as_it_is(world: DrsWorld, agent: Agent, ended: bool) -> None:
     holder, looking = world.api.add(instance("holder", 0, 3)), world.api.add(overseer("admin", 0))
     assert errors(agent, holder) == [""]
+    if ended:
+        world.tool.set_fault("drs-off-refused", times=1)
+        agent.preparer.unprepare([holder])
     before = world.tool.changes()
     assert errors(agent, looking) == [""]
     agent.preparer.unprepare([looking])
@@ -68,17 +72,6 @@ def test_who_looks_does_not_keep_the_card_in_drs_mode(world: DrsWorld, agent: Ag
     agent.preparer.unprepare([holder])
     assert world.tool.card(CARD).virtualization == "Disable"
     assert errors(agent, world.api.add(whole("next", 0))) == [""]
-
-
-def test_a_card_that_could_not_be_left_is_left_by_others(world: DrsWorld, agent: Agent) -> None:
-    holder, looking = world.api.add(instance("holder", 0, 3)), world.api.add(overseer("admin", 0))
-    assert errors(agent, holder) == [""]
-    world.tool.set_fault("drs-off-refused", times=1)
-    agent.preparer.unprepare([holder])
-    before = world.tool.changes()
-    assert errors(agent, looking) == [""]
-    agent.preparer.unprepare([looking])
-    assert world.tool.changes() == before
 
 
 def test_somebody_elses_card_can_be_seen(world: DrsWorld, agent: Agent) -> None:

@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 
-from dra_driver.config.device_config import API_VERSION, KIND
 from dra_driver.hardware.drs.profiles import ProfileTables
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import DRIVER
 from dra_driver.model.profile import Profile, ProfileTable
 from tests.unit.node.drs_world import DrsWorld, errors, share
-from tests.unit.node.world import CARDS, claim, pod, result
+from tests.unit.node.world import CARDS, claim, gcu_config, result
 
 # A card has 42976 MiB: six slices of 7162 MiB, or instances of 6, 20 and 40 GiB.
 TABLE = ProfileTable.of(
@@ -26,21 +24,16 @@ TABLE = ProfileTable.of(
 )
 
 
-def config(**fields: object) -> dict[str, Any]:
-    parameters = {"apiVersion": API_VERSION, "kind": KIND, **fields}
-    return {"opaque": {"driver": DRIVER, "parameters": parameters}}
-
-
 def asking(granted: dict[str, Any], *of_class: dict[str, Any], **fields: object) -> dict[str, Any]:
     """A claim with a GcuConfig of these fields, to which an allocator granted that."""
-    copied = [{"source": "FromClass", **each} for each in of_class]
-    entries = [config(**fields)] if fields else []
-    found = claim("one", granted, config=(*copied, *({"source": "FromClaim"} | e for e in entries)))
+    own = [gcu_config("FromClaim", **fields)] if fields else []
+    found = claim("one", granted, config=(*of_class, *own))
     exactly = {"deviceClassName": "part-gcu.enflame.com"}
-    devices = {"requests": [{"name": "gcu", "exactly": exactly}], "config": entries}
-    return found | {"spec": {"devices": devices}}
+    found["spec"]["devices"]["requests"] = [{"name": "gcu", "exactly": exactly}]
+    return found
 
 
+OF_CLASS = gcu_config("FromClass", isolation="fixed-share")
 SLICES = {amount: share(0, Mode.SHARED, amount, "a") for amount in (1, 2, 3)}
 SIZES = {amount: share(0, Mode.DRS, amount, "a") for amount in (1, 3, 6)}
 WHOLE = result(0)
@@ -48,7 +41,6 @@ WHOLE = result(0)
 
 def world(folder: Path) -> DrsWorld:
     found = DrsWorld(folder)
-    found.api.pods["team", "pod"] = pod({"gcu": "one"}, ("gcu",))
     ProfileTables(folder / "state").learn(found.cards.card(CARDS[0]), TABLE)
     return found
 
@@ -63,7 +55,7 @@ ENOUGH = {
     "isolation alone": asking(SIZES[1], isolation="fixed-share"),
     "a whole card": asking(WHOLE, memory="40Gi", cores=99),
     "more slices than asked for by number": asking(SLICES[3], slices=2),
-    "isolation of the class": asking(SIZES[1], config(isolation="fixed-share"), cores=10),
+    "isolation of the class": asking(SIZES[1], OF_CLASS, cores=10),
 }
 
 
@@ -119,7 +111,7 @@ LESS = {
         "asks for isolation fixed-share, and a whole device was granted",
     ),
     "isolation of the class": (
-        asking(SLICES[1], config(isolation="fixed-share")),
+        asking(SLICES[1], OF_CLASS),
         "asks for isolation fixed-share, and a shared device was granted",
     ),
 }
@@ -142,7 +134,6 @@ def test_less_is_refused_before_anything_happens(
 
 def test_an_instance_whose_profile_is_not_known_yet(tmp_path: Path) -> None:
     node = DrsWorld(tmp_path)
-    node.api.pods["team", "pod"] = pod({"gcu": "one"}, ("gcu",))
     [error] = errors(node.start(), node.api.add(asking(SIZES[3], memory="20Gi")))
     assert error.endswith(
         "its GcuConfig asks for memory 20480Mi, and what size 3 of this card is, is not known; the "

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from dra_driver.model.claims.claim import ClaimRef, Object
+from dra_driver.model.claims.claim import Object
 from dra_driver.model.effects import Effects, Point
 from tests.unit.node.card_changes import (
     ONE,
@@ -20,7 +20,7 @@ from tests.unit.node.card_changes import (
     replaced,
 )
 from tests.unit.node.drs_world import DrsWorld, errors, instance, slices, tool, whole
-from tests.unit.node.world import CARDS, Agent
+from tests.unit.node.world import CARDS
 
 # Their indexes run against their addresses: 2, 1, 0.
 NEIGHBOUR, OURS, OTHER = map(str, CARDS[:3])
@@ -34,7 +34,7 @@ class AtCall(Effects):
     number: int
     what: Callable[[], None]
     seen: int = 0
-    done: bool = field(default=False)
+    done: bool = False
 
     def before(self, point: Point) -> None:
         if point is not Point.EFSMI_CALL:
@@ -49,49 +49,31 @@ COMEBACKS = [back_as_it_was, back_at_another_index, back_after_a_reset, replaced
 comebacks = pytest.mark.parametrize("back", COMEBACKS, ids=lambda back: back.__name__)
 
 
-def lost_in_the_middle(root: Path, number: int) -> tuple[DrsWorld, Agent, ClaimRef, bool]:
-    """A prepare in which the card goes before that call of efsmi; and whether there was such."""
-    world = DrsWorld(root / f"call-{number}", tool=tool())
-    effects = AtCall(number, lambda: lose(world))
-    agent = world.start(effects)
-    ref = world.api.add(instance("a", 0, 1))
-    errors(agent, ref)
-    return world, agent, ref, effects.done
-
-
 @comebacks
-@pytest.mark.parametrize("again", [True, False], ids=["asked again", "pod gone"])
+@pytest.mark.parametrize("then", ["asked again", "pod gone", "pod gone before it is back"])
 def test_lost_in_the_middle_of_a_prepare(
-    tmp_path: Path, back: Callable[[DrsWorld], None], again: bool
-) -> None:
-    for number in range(_MORE_THAN_ENOUGH):
-        world, agent, ref, struck = lost_in_the_middle(tmp_path, number)
-        if not struck:
-            assert number > 5
-            return
-        back(world)
-        if again:
-            assert errors(agent, ref) == [""], f"lost at call {number}"
-        else:
-            assert agent.preparer.unprepare([ref]) == {ref.uid: None}
-        world.reconcile(agent)
-        at_rest(world, agent, held=again)
-    pytest.fail("a prepare has no end")
-
-
-@comebacks
-def test_lost_in_the_middle_and_ended_before_it_is_back(
-    tmp_path: Path, back: Callable[[DrsWorld], None]
+    tmp_path: Path, back: Callable[[DrsWorld], None], then: str
 ) -> None:
     """No pod waits for a card; what is on it is taken away when it is back."""
     for number in range(_MORE_THAN_ENOUGH):
-        world, agent, ref, struck = lost_in_the_middle(tmp_path, number)
-        if not struck:
+        world = DrsWorld(tmp_path / f"call-{number}", tool=tool())
+        effects = AtCall(number, lambda world=world: lose(world))  # type: ignore[misc]
+        agent = world.start(effects)
+        ref = world.api.add(instance("a", 0, 1))
+        errors(agent, ref)
+        if not effects.done:
+            assert number > 5
             return
-        assert agent.preparer.unprepare([ref]) == {ref.uid: None}
+        if then == "pod gone before it is back":
+            assert agent.preparer.unprepare([ref]) == {ref.uid: None}
         back(world)
+        if then == "asked again":
+            assert errors(agent, ref) == [""], f"lost at call {number}"
+        elif then == "pod gone":
+            assert agent.preparer.unprepare([ref]) == {ref.uid: None}
         world.reconcile(agent)
-        at_rest(world, agent, held=False)
+        at_rest(world, agent, held=then == "asked again")
+    pytest.fail("a prepare has no end")
 
 
 @comebacks
@@ -109,21 +91,6 @@ def test_lost_while_it_is_used(world: DrsWorld, back: Callable[[DrsWorld], None]
     assert any(uuid in text for text in world.files().values()), "the CDI file tells the truth"
     assert agent.preparer.unprepare([ref]) == {ref.uid: None}
     at_rest(world, agent, held=False)
-
-
-@pytest.mark.parametrize("claim", [whole("a", 0), slices("a", 0, 2)], ids=["whole", "shared"])
-def test_a_card_that_is_back_with_another_minor_is_told_to_who_holds_it(
-    world: DrsWorld, agent: Agent, claim: dict[str, object]
-) -> None:
-    ref = world.api.add(claim)
-    assert errors(agent, ref) == [""]
-    lose(world)
-    world.reconcile(agent)
-    back_at_another_index(world)
-    world.reconcile(agent)
-    [text] = world.files().values()
-    assert '"/dev/gcu9"' in text
-    assert '"ENFLAME_VISIBLE_DEVICES=9"' in text
 
 
 def test_the_kernel_driver_is_loaded_anew_while_cards_are_used(world: DrsWorld) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from dra_driver.model.effects import Point
 from dra_driver.model.errors import GcuError
-from tests.unit.node.drs_world import DrsWorld, edits, errors, instance, tool, whole
+from tests.unit.node.drs_world import DrsWorld, edits, errors, instance, tool
 from tests.unit.node.effects import Failing
 from tests.unit.node.world import CARDS, Agent
 
@@ -66,17 +66,6 @@ def test_what_cannot_be_undone_holds_the_card_until_it_is(world: DrsWorld, agent
     assert errors(agent, other) == [""]
 
 
-def test_drs_mode_that_does_not_end_is_ended_later(world: DrsWorld, agent: Agent) -> None:
-    ref, other = world.api.add(instance("a", 0, 1)), world.api.add(whole("b", 0))
-    errors(agent, ref)
-    world.tool.set_fault("drs-off-refused")
-    assert agent.preparer.unprepare([ref]) == {"uid-a": None}
-    assert "out of DRS mode" in errors(agent, other)[0]
-    world.tool.clear_faults()
-    assert errors(agent, other) == [""]
-    assert world.tool.card(ONE).virtualization == "Disable"
-
-
 def test_reconcile_ends_drs_mode_after_a_restart(world: DrsWorld, agent: Agent) -> None:
     ref = world.api.add(instance("a", 0, 1))
     errors(agent, ref)
@@ -107,25 +96,6 @@ def test_a_lost_card_keeps_no_pod_waiting(world: DrsWorld, agent: Agent, fault: 
     assert (world.tool.instances(ONE), agent.held()) == ((), {})
 
 
-def test_a_tool_that_fails_is_told(world: DrsWorld, agent: Agent) -> None:
-    ref = world.api.add(instance("a", 0, 1))
-    errors(agent, ref)
-    world.tool.set_fault("efsmi-exit")
-    assert "efsmi-exit" in str(agent.preparer.unprepare([ref])["uid-a"])
-    world.tool.clear_faults()
-    assert agent.preparer.unprepare([ref]) == {"uid-a": None}
-
-
-def test_a_destroy_that_fails_is_told_and_tried_again(world: DrsWorld, agent: Agent) -> None:
-    ref = world.api.add(instance("a", 0, 1))
-    errors(agent, ref)
-    world.tool.set_fault("destroy-fails", times=1)
-    assert "still there" in str(agent.preparer.unprepare([ref])["uid-a"])
-    assert agent.held() == {"uid-a": "unpreparing"}
-    assert agent.preparer.unprepare([ref]) == {"uid-a": None}
-    assert (world.tool.instances(ONE), agent.held()) == ((), {})
-
-
 @pytest.mark.parametrize("survive", [False, True], ids=["forgotten", "kept"])
 def test_a_reboot(tmp_path: Path, survive: bool) -> None:
     world = DrsWorld(tmp_path, tool=tool(instancesSurviveReboot=survive))
@@ -141,28 +111,3 @@ def test_a_reboot(tmp_path: Path, survive: bool) -> None:
         assert f"TOPS_VISIBLE_DEVICES=DRS-{there.uuid}" in edits(world, name)[0]["env"]
     assert errors(agent, *refs) == ["", ""]
     assert world.tool.instances(ONE) == after
-
-
-def test_an_instance_that_went_behind_our_back_is_made_again(world: DrsWorld, agent: Agent) -> None:
-    ref = world.api.add(instance("a", 0, 1))
-    errors(agent, ref)
-    world.tool.set_card(ONE, instances=())
-    assert world.reconcile(agent).recovered.keys() == {"uid-a"}
-    (there,) = world.tool.instances(ONE)
-    assert f"TOPS_VISIBLE_DEVICES=DRS-{there.uuid}" in edits(world, "a")[0]["env"]
-    assert agent.preparer.unprepare([ref]) == {"uid-a": None}
-    assert world.tool.instances(ONE) == ()
-
-
-def test_a_lost_journal_is_rebuilt_with_its_instances(world: DrsWorld, agent: Agent) -> None:
-    ref = world.api.add(instance("a", 0, 1))
-    errors(agent, ref)
-    there = world.tool.instances(ONE)
-    for path in (world.root / "state").glob("journal*"):
-        path.unlink()
-    again = world.start()
-    assert world.reconcile(again, adopt=True).foreign == {}
-    assert again.held() == {"uid-a": "prepared"}
-    assert world.tool.instances(ONE) == there
-    assert again.preparer.unprepare([ref]) == {"uid-a": None}
-    assert world.tool.instances(ONE) == ()

@@ -5,22 +5,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dra_driver.config.device_config import API_VERSION, KIND
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.claims.measures import Share
 from dra_driver.model.errors import GcuError, InvalidValue, Refused
+from dra_driver.model.names import DRIVER
 from dra_driver.node.checkpoint.records import PreparedDevice
 from dra_driver.node.plan import planned_devices
-from tests.unit.node.world import POOL, claim, hold, result
+from tests.unit.node.world import POOL, claim, gcu_config, hold, result
 
-PACKING = {"packing": {"nodes": "spread"}}
-OURS, WRONG = (
-    {"opaque": {"driver": "gcu.enflame.com", "parameters": parameters}}
-    for parameters in ({"apiVersion": API_VERSION, "kind": KIND, **PACKING}, PACKING)
-)
+WRONG = {"opaque": {"driver": DRIVER, "parameters": {"packing": {"nodes": "spread"}}}}
 THEIRS = {"opaque": {"driver": "nic.example.com", "parameters": {}}, "source": "FromClaim"}
-
-
 ADMIN = "admin-0000-0d-00-0"
 
 
@@ -28,7 +22,7 @@ def not_called(device: PreparedDevice) -> Share | None:
     raise AssertionError(f"{device.device_name}: no card is read where nothing is measured")
 
 
-def planned(object_: dict[str, Any]) -> tuple[object, ...]:
+def planned(object_: dict[str, Any]) -> tuple[PreparedDevice, ...]:
     ref = ClaimRef("team", "one", "uid-one")
     return planned_devices(object_, ref, pool=POOL, share=not_called)
 
@@ -68,7 +62,7 @@ def planned(object_: dict[str, Any]) -> tuple[object, ...]:
             id="another driver's configuration",
         ),
         pytest.param(
-            claim("one", result(0), config=({**OURS, "source": "FromClass"},)),
+            claim("one", result(0), config=(gcu_config("FromClass", packing={"nodes": "spread"}),)),
             (hold(0, visible_cards=()),),
             id="configuration that the controller has heeded",
         ),
@@ -88,23 +82,13 @@ def test_planned(object_: dict[str, Any], holds: tuple[object, ...]) -> None:
     ],
 )
 def test_a_share_that_does_not_say_what_was_granted(more: dict[str, Any]) -> None:
-    ref = ClaimRef("team", "one", "uid-one")
-    told = claim("one", result("shared-0000-0d-00-0", **more))
     with pytest.raises(Refused, match="does not say how much"):
-        planned_devices(told, ref, pool=POOL, share=not_called)
-
-
-def amount(*requests: str, **amounts: int) -> dict[str, Any]:
-    parameters = {"apiVersion": API_VERSION, "kind": KIND, **amounts}
-    return {
-        "opaque": {"driver": "gcu.enflame.com", "parameters": parameters},
-        "requests": list(requests),
-    }
+        planned(claim("one", result("shared-0000-0d-00-0", **more)))
 
 
 def stripped(*requests: str, device: str = "shared-0000-0d-00-0", **amounts: int) -> dict[str, Any]:
     """A claim whose shares the API server dropped, with what the controller granted."""
-    config = tuple({"source": "FromClaim", **amount(each, **amounts)} for each in requests)
+    config = tuple(gcu_config("FromClaim", **amounts) | {"requests": [each]} for each in requests)
     return claim("one", *(result(device, each) for each in requests), config=config)
 
 
@@ -120,8 +104,7 @@ def stripped(*requests: str, device: str = "shared-0000-0d-00-0", **amounts: int
 def test_what_was_granted_where_the_server_drops_shares(
     object_: dict[str, Any], amounts: dict[str, int]
 ) -> None:
-    ref = ClaimRef("team", "one", "uid-one")
-    holds = planned_devices(object_, ref, pool=POOL, share=not_called)
+    holds = planned(object_)
     assert {each.request: each.amount for each in holds} == amounts
     assert all(each.share_id is None for each in holds)
     assert len({each.cdi_name for each in holds}) == len(holds)
@@ -138,7 +121,7 @@ def asking(
     )
     devices = {
         "requests": [{"name": "gcu", "exactly": exactly}],
-        "config": [amount("gcu", **{name: configured})],
+        "config": [gcu_config("FromClaim", **{name: configured})],
     }
     share = result(device, shareID="a", consumedCapacity={domain + name: granted})
     return claim("one", share) | {"spec": {"devices": devices}}
@@ -187,8 +170,7 @@ def test_forms_that_differ_are_refused(object_: dict[str, Any], reason: str) -> 
 
 def test_one_share_of_a_device_for_a_request() -> None:
     twice = stripped("gcu", slices=2)
-    devices = twice["status"]["allocation"]["devices"]
-    devices["results"] *= 2
+    twice["status"]["allocation"]["devices"]["results"] *= 2
     with pytest.raises(Refused, match="device shared-0000-0d-00-0 twice for request 'gcu'"):
         planned(twice)
 

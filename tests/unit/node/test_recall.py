@@ -6,11 +6,11 @@ import pytest
 
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.node.claims.belongings import Outcome
+from tests.unit.node.card_changes import ONE, at_rest
 from tests.unit.node.damage import damage
 from tests.unit.node.drs_world import DrsWorld, errors, instance, whole
-from tests.unit.node.world import CARDS, Agent
+from tests.unit.node.world import Agent
 
-ONE = str(CARDS[0])
 ALL = '"uid":"uid-a"'
 LAST = '"kind":"prepared"'
 
@@ -26,12 +26,6 @@ def two_agents(world: DrsWorld, words: str) -> tuple[Agent, Agent, ClaimRef]:
     return first, second, ref
 
 
-def at_rest(world: DrsWorld, agent: Agent) -> None:
-    assert (agent.held(), world.files(), world.tool.instances(ONE)) == ({}, {}, ())
-    assert world.tool.card(ONE).virtualization == "Disable"
-    assert world.reconcile(agent).foreign == {}
-
-
 lost = pytest.mark.parametrize("words", [ALL, LAST], ids=["all records", "the last record"])
 either = pytest.mark.parametrize("which", [0, 1], ids=["who wrote it", "who found it"])
 
@@ -41,7 +35,7 @@ either = pytest.mark.parametrize("which", [0, 1], ids=["who wrote it", "who foun
 def test_unprepare_takes_back_what_the_file_tells(world: DrsWorld, words: str, which: int) -> None:
     *agents, ref = two_agents(world, words)
     assert agents[which].preparer.unprepare([ref]) == {ref.uid: None}
-    at_rest(world, agents[which])
+    at_rest(world, agents[which], held=False)
 
 
 @lost

@@ -1,4 +1,5 @@
-"""A last record that was not written completely: the end of the journal, and no damage."""
+"""A last record that was not written completely: the end of the journal, and no damage; one that
+ends anywhere is in tests/property."""
 
 from __future__ import annotations
 
@@ -9,17 +10,9 @@ import pytest
 
 from dra_driver.model.errors import JournalError
 from dra_driver.node.checkpoint.journal import Journal
-from tests.unit.node.damage import SMALL, append_torn, damaged, is_complete, open_torn
+from tests.unit.node.damage import append_torn, damaged, is_complete
 from tests.unit.node.journals import CAPACITY, opened, prepared, uids
 from tests.unit.node.ledger_file import read_ledger
-
-# tests/property has every place.
-_FEW = range(0, len(SMALL), 37)
-
-
-@pytest.mark.parametrize("length", _FEW)
-def test_a_record_that_was_not_written_completely_is_the_end(tmp_path: Path, length: int) -> None:
-    open_torn(tmp_path, length)
 
 
 def test_what_a_killed_agent_did_not_write_completely_is_no_damage_to_another(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dra_driver.config.device_config import API_VERSION, KIND
 from dra_driver.kube.errors import KubeError, NotFound
 from dra_driver.kube.resources import PODS, Resource
 from dra_driver.model.card import Card, DeviceNode
@@ -15,7 +16,7 @@ from dra_driver.model.devices.device import device_name
 from dra_driver.model.effects import NO_FAULTS, Effects
 from dra_driver.model.errors import HardwareError
 from dra_driver.model.mode import Mode
-from dra_driver.model.names import pool_name
+from dra_driver.model.names import DRIVER, pool_name
 from dra_driver.model.pci import PciAddress
 from dra_driver.node.cdi.directory import CdiDirectory, MetadataDirectory
 from dra_driver.node.cdi.spec import Injection
@@ -74,28 +75,28 @@ class Machine:
 @dataclass
 class Api:
     """Claims and pods by (namespace, name); `reads` are the names in the order asked for, and
-    `errors` are raised by the first reads."""
+    `errors` are raised by the first reads; None lets one through."""
 
     claims: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     pods: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     reads: list[str] = field(default_factory=list)
-    errors: list[KubeError] = field(default_factory=list)
+    errors: list[KubeError | None] = field(default_factory=list)
 
     def get(self, resource: Resource, name: str, *, namespace: str = "") -> dict[str, Any]:
-        return (self.get_pod if resource is PODS else self.get_claim)(namespace, name)
+        if resource is not PODS:
+            return self.get_claim(namespace, name)
+        self._read(f"pod {name}")
+        return _found(self.pods, namespace, name)
 
     def get_claim(self, namespace: str, name: str) -> dict[str, Any]:
         self._read(f"claim {name}")
         return _found(self.claims, namespace, name)
 
-    def get_pod(self, namespace: str, name: str) -> dict[str, Any]:
-        self._read(f"pod {name}")
-        return _found(self.pods, namespace, name)
-
     def _read(self, what: str) -> None:
         self.reads.append(what)
-        if self.errors:
-            raise self.errors.pop(0)
+        error = self.errors.pop(0) if self.errors else None
+        if error is not None:
+            raise error
 
     def add(self, claim: dict[str, Any]) -> ClaimRef:
         ref = ClaimRef.of(claim)
@@ -115,7 +116,7 @@ def _found(
 def result(card: int | str, request: str = "gcu", **more: Any) -> dict[str, Any]:
     """An allocation result: `card` as a place in `CARDS`, or a device's name."""
     name = card if isinstance(card, str) else device_name(Mode.WHOLE, CARDS[card])
-    entry = {"request": request, "driver": "gcu.enflame.com", "pool": POOL, "device": name}
+    entry = {"request": request, "driver": DRIVER, "pool": POOL, "device": name}
     return {**entry, **more}
 
 
@@ -144,6 +145,12 @@ def claim(
             "reservedFor": [{"resource": "pods", "name": pod, "uid": f"uid-{pod}"} for pod in pods],
         },
     }
+
+
+def gcu_config(source: str, **fields: object) -> dict[str, Any]:
+    """An entry of an allocation's configuration with a GcuConfig of these fields."""
+    parameters = {"apiVersion": API_VERSION, "kind": KIND, **fields}
+    return {"source": source, "opaque": {"driver": DRIVER, "parameters": parameters}}
 
 
 def pod(

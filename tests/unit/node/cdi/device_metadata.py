@@ -5,18 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.unit.node.world import World
+from tests.unit.node.world import World, gcu_config
 
-
-def config(source: str, **fields: Any) -> dict[str, Any]:
-    kind = {"apiVersion": "gcu.enflame.com/v1alpha1", "kind": "GcuConfig"}
-    parameters = {"driver": "gcu.enflame.com", "parameters": {**kind, **fields}}
-    return {"source": source, "opaque": parameters}
-
-
-ASKED = config("FromClass", deviceMetadata=True)
-SILENT = config("FromClass")
-REFUSED = config("FromClaim", deviceMetadata=False)
+ASKED = gcu_config("FromClass", deviceMetadata=True)
+SILENT = gcu_config("FromClass")
+REFUSED = gcu_config("FromClaim", deviceMetadata=False)
 
 
 def of_template(made: dict[str, Any], pod_claim: str) -> dict[str, Any]:

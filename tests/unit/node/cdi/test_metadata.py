@@ -9,31 +9,26 @@ from typing import Any
 import pytest
 
 from dra_driver.model.claims.claim import ClaimRef
-from dra_driver.model.errors import GcuError, InvalidValue
+from dra_driver.model.errors import InvalidValue
 from dra_driver.node.checkpoint.records import MetadataRef
 from tests.unit.node.cdi.device_metadata import ASKED, REFUSED, SILENT, mounted, of_template
+from tests.unit.node.drs_world import DrsWorld, errors
 from tests.unit.node.effects import Crash, Kill
-from tests.unit.node.world import CARDS, POOL, World, claim, result
+from tests.unit.node.world import CARDS, POOL, claim, result
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
-
-
-def prepare(world: World, made: dict[str, Any]) -> ClaimRef:
+def prepare(world: DrsWorld, made: dict[str, Any]) -> ClaimRef:
     ref = world.api.add(made)
-    answer = world.start().preparer.prepare([ref])[ref.uid]
-    assert not isinstance(answer, GcuError), answer
+    assert errors(world.start(), ref) == [""]
     return ref
 
 
-def metadata_files(world: World) -> dict[str, str]:
+def metadata_files(world: DrsWorld) -> dict[str, str]:
     found = (world.root / "metadata").glob("*/*")
     return {f"{path.parent.name}/{path.name}": path.read_text() for path in found}
 
 
-def test_a_container_has_the_attributes_of_all_devices_of_a_request(world: World) -> None:
+def test_a_container_has_the_attributes_of_all_devices_of_a_request(world: DrsWorld) -> None:
     prepare(world, claim("one", result(0), result(1), config=(ASKED, SILENT)))
     [(inside, outside)] = mounted(world).items()
     assert inside == (
@@ -60,7 +55,7 @@ def test_a_container_has_the_attributes_of_all_devices_of_a_request(world: World
     assert attributes["type"] == {"string": "whole"}
 
 
-def test_a_claim_of_a_template_is_found_by_the_pods_name_for_it(world: World) -> None:
+def test_a_claim_of_a_template_is_found_by_the_pods_name_for_it(world: DrsWorld) -> None:
     prepare(world, of_template(claim("pod-x-7", result(0, "gcu/big"), config=(ASKED,)), "x"))
     [(inside, outside)] = mounted(world).items()
     assert "/resourceclaimtemplates/x/gcu/" in inside
@@ -70,13 +65,13 @@ def test_a_claim_of_a_template_is_found_by_the_pods_name_for_it(world: World) ->
 
 @pytest.mark.parametrize("configs", [(), (SILENT,), (ASKED, REFUSED)], ids=["none", "other", "no"])
 def test_without_a_class_that_asks_for_it_there_is_none(
-    world: World, configs: tuple[dict[str, Any], ...]
+    world: DrsWorld, configs: tuple[dict[str, Any], ...]
 ) -> None:
     prepare(world, claim("one", result(0), config=configs))
     assert (mounted(world), metadata_files(world)) == ({}, {})
 
 
-def test_it_comes_back_and_goes_with_its_claim(world: World) -> None:
+def test_it_comes_back_and_goes_with_its_claim(world: DrsWorld) -> None:
     ref = prepare(world, claim("one", result(0), config=(ASKED,)))
     before = metadata_files(world)
     assert before.keys() == {"uid-one/gcu.json"}
@@ -92,7 +87,7 @@ def test_it_comes_back_and_goes_with_its_claim(world: World) -> None:
 def test_a_kill_anywhere_leaves_no_file_behind(tmp_path: Path, step: str) -> None:
     kills = 0
     while True:
-        world = World(tmp_path / f"{kills}")
+        world = DrsWorld(tmp_path / f"{kills}")
         ref = world.api.add(claim("one", result(0), config=(ASKED,)))
         if step == "unprepare":
             world.start().preparer.prepare([ref])

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,19 +13,18 @@ from dra_driver.node.checkpoint.records import PreparedDevice
 from tests.unit.node.world import CARDS, Machine, hold
 
 REF = ClaimRef("team", "one", "uid-one")
+OTHER = ClaimRef("t", "n", "uid-other")
 MACHINE = Machine()
-FOLDER = Path("/metadata")
+THERE = {address: MACHINE.card(address) for address in CARDS}
 TWO = (hold(0, visible_cards=CARDS[:2]), hold(1, request="other", visible_cards=CARDS[:2]))
 
 
-def spec(holds: tuple[PreparedDevice, ...], injection: Injection = Injection.CDI) -> dict[str, Any]:
-    cards = {address: MACHINE.card(address) for address in CARDS}
-    found: dict[str, Any] = json.loads(render(REF, holds, cards, injection, FOLDER))
-    return found
+def written(*holds: PreparedDevice, ref: ClaimRef = REF) -> bytes:
+    return render(ref, holds, THERE, Injection.CDI, Path("/metadata"))
 
 
 def test_the_specification_of_a_whole_card() -> None:
-    found = spec((hold(0),))
+    found = json.loads(written(hold(0)))
     del found["annotations"]
     assert found == {
         "cdiVersion": "0.6.0",
@@ -51,16 +49,11 @@ def test_the_specification_of_a_whole_card() -> None:
 
 
 def test_each_device_names_all_cards_and_brings_its_own_nodes() -> None:
-    first, second = spec(TWO)["devices"]
+    first, second = json.loads(written(*TWO))["devices"]
     assert first["containerEdits"]["env"] == second["containerEdits"]["env"]
     assert first["containerEdits"]["env"] == ["ENFLAME_VISIBLE_DEVICES=2,3"]
     assert first["containerEdits"]["deviceNodes"][0]["path"] == "/dev/gcu3"
     assert second["containerEdits"]["deviceNodes"][0]["path"] == "/dev/gcu2"
-
-
-def test_the_vendors_runtime_gets_variables_alone() -> None:
-    (device,) = spec((hold(0),), Injection.RUNTIME)["devices"]
-    assert device["containerEdits"] == {"env": ["ENFLAME_VISIBLE_DEVICES=3"]}
 
 
 def test_every_share_of_a_claim_has_an_id_of_its_own() -> None:
@@ -73,10 +66,8 @@ def test_every_share_of_a_claim_has_an_id_of_its_own() -> None:
 
 
 def test_the_file_tells_what_a_lost_journal_told() -> None:
-    cards = {address: MACHINE.card(address) for address in CARDS}
-    content = render(REF, TWO, cards, Injection.CDI, FOLDER)
-    assert read_record(content, "uid-one") == (REF, TWO)
-    assert render(REF, TWO, cards, Injection.CDI, FOLDER) == content
+    assert read_record(written(*TWO), "uid-one") == (REF, TWO)
+    assert written(*TWO) == written(*TWO)
 
 
 @pytest.mark.parametrize(
@@ -90,19 +81,8 @@ def test_the_file_tells_what_a_lost_journal_told() -> None:
         pytest.param(b'{"annotations": {}}', id="no annotation"),
         pytest.param(b'{"annotations": {"gcu.enflame.com/prepared": 7}}', id="a number"),
         pytest.param(b'{"annotations": {"gcu.enflame.com/prepared": "{}"}}', id="no record"),
-        pytest.param(
-            render(ClaimRef("t", "n", "uid-other"), (), {}, Injection.CDI, FOLDER), id="no devices"
-        ),
-        pytest.param(
-            render(
-                ClaimRef("t", "n", "uid-other"),
-                (hold(0),),
-                {CARDS[0]: MACHINE.card(CARDS[0])},
-                Injection.CDI,
-                FOLDER,
-            ),
-            id="another claim's",
-        ),
+        pytest.param(written(ref=OTHER), id="no devices"),
+        pytest.param(written(hold(0), ref=OTHER), id="another claim's"),
     ],
 )
 def test_a_file_that_tells_nothing_is_refused(content: bytes) -> None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
+from functools import partial
 
 import pytest
 
+from dra_driver.device_plugin.allocator import planned_devices
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.claims.owner import ContainerAllocation
 from dra_driver.model.devices.plugin_device import PluginDevice
 from dra_driver.model.errors import Refused
 from dra_driver.model.mode import Mode
-from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice, Record, record
+from dra_driver.node.checkpoint.records import ClaimStep, Record, record
 from tests.unit.node.checkpoint.fold import ledger, refolded
-from tests.unit.node.world import CARDS, hold
+from tests.unit.node.world import CARDS, POOL, hold
 
 HOLDER = ClaimRef("team", "holder", "uid-holder")
 
@@ -23,16 +26,11 @@ def grant(card: int, mode: Mode, *ordinals: int, answer: str = "") -> ContainerA
     return ContainerAllocation(devices, 6, answer)
 
 
+holds_of_grant = partial(planned_devices, pool=POOL)
+
+
 def granted(owner: ContainerAllocation) -> Record:
     return record(ClaimStep.PREPARE_COMPLETED, owner, holds_of_grant(owner))
-
-
-def holds_of_grant(owner: ContainerAllocation) -> tuple[PreparedDevice, ...]:
-    capacity = {Mode.SHARED: "slices", Mode.DRS: "size"}.get(owner.mode)
-    consumed = {capacity: str(len(owner.devices))} if capacity else {}
-    return tuple(
-        hold(CARDS.index(card), mode=owner.mode, consumed=consumed) for card in owner.cards
-    )
 
 
 def test_grants_stand_beside_claims_in_the_journal() -> None:
@@ -70,10 +68,7 @@ def test_one_set_of_rules_for_grants(
 ) -> None:
     state = ledger(granted(first))
     totals = {holds.device_name: 6 for holds in holds_of_grant(second) if second.mode is not WHOLE}
-    if refusal:
-        with pytest.raises(Refused, match=re.escape(refusal)):
-            state.admit(second, holds_of_grant(second), totals)
-    else:
+    with pytest.raises(Refused, match=re.escape(refusal)) if refusal else nullcontext():
         state.admit(second, holds_of_grant(second), totals)
 
 

@@ -37,17 +37,6 @@ def test_a_changed_byte_costs_one_record_at_most_and_never_goes_unseen(
     assert len(set(lost)) <= 1
 
 
-@given(PAYLOADS, st.data())
-def test_a_cut_leaves_the_records_before_it(payloads: list[bytes], data: st.DataObject) -> None:
-    encoded = [frames.encode(payload) for payload in payloads]
-    content = b"".join(encoded)
-    cut = data.draw(st.integers(0, len(content)))
-    whole = 0
-    while whole < len(encoded) and len(b"".join(encoded[: whole + 1])) <= cut:
-        whole += 1
-    assert frames.scan(content[:cut] + ROOM).payloads == tuple(payloads[:whole])
-
-
 @given(st.binary(max_size=400))
 def test_garbage_is_damage_and_no_error(garbage: bytes) -> None:
     found = frames.scan(garbage)

@@ -18,7 +18,6 @@ from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import ClaimStep, Record, encode, record
 from tests.unit.node.damage import damaged, is_complete
-from tests.unit.node.effects import Failing
 from tests.unit.node.journals import CAPACITY, forgotten, opened, prepared, records_in, ref, uids
 from tests.unit.node.world import hold
 
@@ -55,20 +54,6 @@ def test_nothing_reads_a_journal_that_was_not_opened(
         read(journal)
     assert not state.exists()
     assert not is_complete(journal)
-
-
-def test_a_journal_whose_opening_failed_is_not_read(tmp_path: Path) -> None:
-    opened(tmp_path).write(prepared(1))
-    (tmp_path / "journal").write_bytes((tmp_path / "journal").read_bytes()[3:])
-    full = Failing(Point.JOURNAL_COMPACT_WRITE, lambda: OSError(errno.ENOSPC, "full"))
-    journal = Journal(tmp_path, effects=full)
-    with pytest.raises(JournalError, match="cannot be used"):
-        journal.open()
-    with pytest.raises(JournalError, match="has not been read"):
-        journal.snapshot()
-    full.on = False
-    assert not is_complete(journal)
-    assert uids(journal) == {"uid-1"}
 
 
 def test_files_are_for_the_agent_alone(tmp_path: Path) -> None:
@@ -108,17 +93,6 @@ def test_the_file_grows_with_what_is_held(tmp_path: Path) -> None:
         journal.write(prepared(number))
     assert (tmp_path / "journal").stat().st_size > CAPACITY
     assert len(uids(opened(tmp_path))) == 100
-
-
-def test_two_journals_on_one_directory_see_each_other(tmp_path: Path) -> None:
-    one, other = opened(tmp_path), opened(tmp_path)
-    for number in range(0, 120, 2):
-        one.write(prepared(number))
-        other.write(prepared(number + 1))
-        one.write(forgotten(number + 1))
-        other.write(forgotten(number))
-    one.write(prepared(500))
-    assert uids(one) == uids(other) == uids(opened(tmp_path)) == {"uid-500"}
 
 
 def test_a_rule_sees_what_the_other_agent_has_just_written(tmp_path: Path) -> None:

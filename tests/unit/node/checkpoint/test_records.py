@@ -11,7 +11,6 @@ from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.claims.owner import Orphan
 from dra_driver.model.errors import InvalidValue
 from dra_driver.model.instance import Instance
-from dra_driver.model.mode import Mode
 from dra_driver.node.checkpoint.ledger import Ledger
 from dra_driver.node.checkpoint.records import (
     CardRecordKind,
@@ -46,46 +45,37 @@ INSTANCE = replace(
 )
 
 
-@pytest.mark.parametrize("kind", list(ClaimStep))
-def test_a_record_survives_the_file(kind: ClaimStep) -> None:
-    written = record(kind, REF, (hold(0), SHARE, INSTANCE, hold(1, admin_access=True)))
-    assert decode(encode(written.raw)) == written
-    assert written.devices[1].mode is Mode.SHARED
-    assert written.devices[1].card == CARDS[0]
+LEFT = record(ClaimStep.UNPREPARE_STARTED, Orphan("team", "one", "left-1"), (INSTANCE,))
+RELEASED = record(ClaimStep.RELEASED, REF, (), {"gcu": ("whole-1", "whole-2")})
+RECORDS: dict[str, Record] = {
+    **{
+        kind: record(kind, REF, (hold(0), SHARE, INSTANCE, hold(1, admin_access=True)))
+        for kind in ClaimStep
+    },
+    **{kind: card_record(kind, CARDS[0]) for kind in CardRecordKind},
+    "half a character, which the API server passes on": record(
+        ClaimStep.PREPARE_COMPLETED, REF, (replace(hold(0), request="\ud800"),)
+    ),
+    "what a claim left": LEFT,
+    "the names of a released claim": RELEASED,
+}
 
 
-def test_half_a_character_survives_the_file() -> None:
-    """The API server passes it on."""
-    written = record(ClaimStep.PREPARE_COMPLETED, REF, (replace(hold(0), request="\ud800"),))
-    assert decode(encode(written.raw)) == written
-
-
-def test_what_a_claim_left_survives_the_file() -> None:
-    written = record(ClaimStep.UNPREPARE_STARTED, Orphan("team", "one", "left-1"), (INSTANCE,))
+@pytest.mark.parametrize("written", RECORDS.values(), ids=RECORDS)
+def test_a_record_survives_the_file(written: Record) -> None:
     assert decode(encode(written.raw)) == written
 
 
 def test_a_version_that_knows_no_remnants_takes_one_for_a_claim() -> None:
     """It would otherwise give out again what one holds."""
-    raw = record(ClaimStep.UNPREPARE_STARTED, Orphan("team", "one", "left-1"), (INSTANCE,)).raw
-    assert (raw["kind"], raw["claim"].keys() - {"left"}) == (
-        "unpreparing",
-        {"namespace", "name", "uid"},
-    )
+    assert LEFT.raw["kind"] == "unpreparing"
+    assert LEFT.raw["claim"].keys() - {"left"} == {"namespace", "name", "uid"}
 
 
-def test_the_names_of_a_released_claim_survive_the_file() -> None:
-    written = record(ClaimStep.RELEASED, REF, (), {"gcu": ("whole-1", "whole-2")})
-    assert decode(encode(written.raw)) == written
-    held = Ledger().apply(record(ClaimStep.PREPARE_COMPLETED, REF, (hold(0),))).apply(written)
+def test_a_released_claim_has_names_and_no_card() -> None:
+    held = Ledger().apply(record(ClaimStep.PREPARE_COMPLETED, REF, (hold(0),))).apply(RELEASED)
     assert held.claims["uid-1"].names == {"gcu": ("whole-1", "whole-2")}
     assert held.holders_of(CARDS[0]) == ()
-
-
-@pytest.mark.parametrize("kind", list(CardRecordKind))
-def test_a_cards_record_survives_the_file(kind: CardRecordKind) -> None:
-    written = card_record(kind, CARDS[0])
-    assert decode(encode(written.raw)) == written
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from dra_driver.model.errors import GcuError
 from dra_driver.model.mode import Mode
 from tests.unit.node.drs_world import DrsWorld, errors, share, tool, whole
 from tests.unit.node.effects import Crash, Kill
-from tests.unit.node.folders import fast_folder
 from tests.unit.node.world import CARDS, Agent, claim, result
 
 FILE = "gcu.enflame.com-claim-uid-a.json"
@@ -119,11 +118,12 @@ def test_back_and_forth(world: DrsWorld) -> None:
 
 
 @kinds
-def test_killed_at_any_moment_of_it(former: dict[str, Any], present: dict[str, Any]) -> None:
-    with fast_folder() as folder:
-        for number in range(1, MORE_THAN_ENOUGH):
-            if not killed_and_recovered(folder / str(number), number, former, present):
-                return
+def test_killed_at_any_moment_of_it(
+    tmp_path: Path, former: dict[str, Any], present: dict[str, Any]
+) -> None:
+    for number in range(1, MORE_THAN_ENOUGH):
+        if not killed_and_recovered(tmp_path / str(number), number, former, present):
+            return
     pytest.fail("a prepare has no end")
 
 
@@ -135,8 +135,7 @@ def killed_and_recovered(
     agent, known = held_before(world, former)
     agent.journal.close()
     world.api.add(claim("a", present))
-    kill = Kill()
-    agent = world.start(kill)
+    agent = world.start(kill := Kill())
     kill.n = len(kill.moments) + number
     try:
         answered(agent)

@@ -156,16 +156,6 @@ def test_a_card_that_is_lost_does_not_stop_the_start(world: World) -> None:
     assert set(world.files()) == {FILE}
 
 
-def test_a_second_agent_starts_beside_the_first(world: World) -> None:
-    old = world.start()
-    new = world.start()
-    two = world.api.add(claim("two", result(1)))
-    new.preparer.prepare([two])
-    assert old.held() == new.held() == {"uid-one": "prepared", "uid-two": "prepared"}
-    assert old.preparer.unprepare([two]) == {"uid-two": None}
-    assert new.held() == {"uid-one": "prepared"}
-
-
 def test_a_file_that_shows_another_card_than_its_own_is_taken_in_for_its_own(world: World) -> None:
     """No agent wrote it so: it was damaged, or somebody altered it. Nothing of it ends a start."""
     path = world.root / "cdi" / FILE

@@ -147,17 +147,18 @@ def test_an_init_container_with_more_cards_than_the_next_one_is_refused(world: W
 
 def test_the_pod_is_the_one_on_this_node_that_uses_all_claims(world: World) -> None:
     both = {"x": "a", "y": "b"}
-    pods = ("elsewhere", "gone", "made-anew", "mine", "one-claim-only")
+    pods = ("elsewhere", "gone", "made-anew", "mine", "uses-one", "one-claim-only")
     made_anew = pod(both, ("x",), ("y",), name="made-anew")
     made_anew["metadata"]["uid"] = "another"
     world.api.pods = {
         ("team", "elsewhere"): pod(both, ("x",), ("y",), name="elsewhere", node="node-2"),
         ("team", "made-anew"): made_anew,
         ("team", "mine"): pod(both, ("x", "y"), name="mine"),
+        ("team", "uses-one"): pod({"x": "a"}, ("x",), name="uses-one"),
         ("team", "one-claim-only"): pod({"x": "a"}, ("x",), name="one-claim-only"),
     }
     prepare(
-        world, claim("a", result(0), pods=pods), claim("b", result(1), pods=(*pods[:4], "other"))
+        world, claim("a", result(0), pods=pods), claim("b", result(1), pods=(*pods[:5], "other"))
     )
     assert sees(world) == {"a": {"gcu": CARDS[:2]}, "b": {"gcu": CARDS[:2]}}
     assert "pod other" not in world.api.reads
@@ -199,16 +200,6 @@ def test_a_second_try_finds_the_first_claim_prepared_for_both(world: World) -> N
     assert "lost" in prepare(world, first, second)["b"]
     world.machine.lost.clear()
     assert prepare(world, first, second) == {"a": "", "b": ""}
-    assert sees(world) == {"a": {"gcu": CARDS[:2]}, "b": {"gcu": CARDS[:2]}}
-
-
-def test_a_reservation_without_use_does_not_make_a_pod_the_right_one(world: World) -> None:
-    pods = ("a-pod-of-claim-a", "pod")
-    world.api.pods = {
-        ("team", "a-pod-of-claim-a"): pod({"x": "a"}, ("x",), name="a-pod-of-claim-a"),
-        ("team", "pod"): pod({"x": "a", "y": "b"}, ("x", "y")),
-    }
-    prepare(world, claim("a", result(0), pods=pods), claim("b", result(1), pods=pods))
     assert sees(world) == {"a": {"gcu": CARDS[:2]}, "b": {"gcu": CARDS[:2]}}
 
 
