@@ -59,8 +59,9 @@ class DrsCard:
             raise ForeignCard(
                 f"card {device.card} has DRS instances that no claim of this driver holds: "
                 f"{', '.join(map(str, unknown))}",
-                remedy="destroy them if nobody needs them (efsmi -i INDEX --drs "
-                "--destroy-instance ID), and leave the card to this driver",
+                remedy="an agent that was killed takes its own away when it starts; destroy others "
+                "if nobody needs them (efsmi -i INDEX --drs --destroy-instance ID), and leave the "
+                "card to this driver",
             )
         return replace(device, instance=None, instances_before=listed)
 
