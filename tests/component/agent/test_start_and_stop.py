@@ -51,7 +51,7 @@ def test_a_state_folder_that_cannot_be_used_is_waited_for(node: Node) -> None:
     node.state.write_text("a file is in the way")
     agent = node.agent()
     agent.start()
-    reason = f"the journal {node.state} cannot be used: File exists"
+    reason = f"the journal {node.state} cannot be used: Not a directory"
     wait_until(lambda: str(agent.ready()).startswith(reason), 60.0, "the reason")
     assert not node.sockets.service.exists()
     assert agent.live() is None
