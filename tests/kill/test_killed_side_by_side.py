@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -126,11 +126,8 @@ class Lives:
         while not self.end.is_set():
             grant = _WITHOUT_ROOM[refused % len(_WITHOUT_ROOM)]()
             ref = self.node.claims.add(f"refused-{refused}", grant)
-            try:
+            with suppress(NoAnswer):
                 error = chance.choice(self.pair.kubelets).prepare(ref)
-            except NoAnswer:
-                error = ""
-            else:
                 assert str(holder) in error, f"{error!r} does not name the holder"
                 refused += 1
             self.node.forget(ref)

@@ -82,7 +82,7 @@ class Audit:
         self.calm_from = 0.0
         self._passed_over: set[str] = set()  # pods whose card kube-scheduler gave to another one
         self._namings = Counter[str]()  # by group
-        self._lost: set[str] = set()  # groups of which a pod that waited was deleted
+        self._lost: set[str] = set()  # groups with a waiting pod that was deleted
         self._since: dict[str, float] = {}  # what must not be so for long
 
     def catch_up(self) -> bool:

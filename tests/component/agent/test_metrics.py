@@ -1,4 +1,4 @@
-"""What a whole agent tells Prometheus of itself."""
+"""The metrics of a whole agent."""
 
 from __future__ import annotations
 
