@@ -8,15 +8,16 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import Mock
 
 import pytest
 
 from dra_driver.device_plugin.node_pods import NodePods
 from dra_driver.kubelet_api.generated import deviceplugin_v1beta1_pb2 as api
 from dra_driver.model.mode import Mode
-from tests.unit.device_plugin.plugin_node import DRS, ONE, SHARED, TWO, Late, Node
+from tests.unit.device_plugin.plugin_node import DRS, ONE, SHARED, TWO, WHOLE, Late, Node
 from tests.unit.device_plugin.plugin_world import ids, waiting_pod
-from tests.unit.kubelet_api.device_plugin.device_manager import AdmissionError
+from tests.unit.kubelet_api.device_plugin.device_manager import AdmissionError, Entry
 from tests.unit.node.world import CARDS
 
 CHECKOUT: Final = Path(__file__).parents[3]
@@ -69,6 +70,30 @@ def test_a_kubelet_that_keeps_the_last_pod_on_record(make_node: Make) -> None:
 
 
 waits = partial(waiting_pod, resource=SHARED)
+
+
+def test_the_cards_of_a_pod_are_the_plugins_choice(make_node: Make) -> None:
+    """A kubelet that gets no preference takes the last ones here."""
+    node = make_node(cards=4)
+    node.kubelet.admit("a", "main", WHOLE, 2)
+    assert [each.devices for each in node.kubelet.entries] == [
+        {*ids(0, Mode.WHOLE, 0), *ids(1, Mode.WHOLE, 0)}
+    ]
+
+
+def test_whether_pods_with_devices_of_others_have_ended_is_not_read(make_node: Make) -> None:
+    """That would be a list of the node's pods from the API server at each look."""
+    there = [waits("a", ONE, 2)]
+    read = Mock(return_value=there)
+    pods = NodePods(read)
+    pods.on_replace(there)
+    node = make_node(pods=pods)
+    node.kubelet.admit("a", "main", SHARED, 2)
+    node.kubelet.active.add("unknown")
+    node.kubelet.entries.append(Entry("unknown", "main", "example.com/nic", frozenset({"nic-0"})))
+    lists = node.kubelet.endpoints[SHARED].lists
+    node.kubelet.until(lambda: node.kubelet.endpoints[SHARED].lists > lists + 4, "no looks")
+    read.assert_not_called()
 
 
 def test_a_pod_of_which_the_kubelet_hears_first_comes_to_its_card(make_node: Make) -> None:
