@@ -1,6 +1,6 @@
-"""What the chart's policy refuses while kube-scheduler allocates, in Python. Pure.
+"""What the chart's policies refuse while kube-scheduler allocates, in Python. Pure.
 
-policy-config-amounts.yaml has the same rules in CEL, and
+policy-config-amounts.yaml and policy-admin-access.yaml have the same rules in CEL, and
 tests/unit/kubectl_gcu/checks/claims_for_scheduler.py the cases for both.
 """
 

@@ -275,8 +275,14 @@ def test_the_class_of_devices_for_administrators(helm: Helm, allocator: str, kin
 
 def test_administrative_access_is_refused_to_all_classes_of_parts(helm: Helm) -> None:
     rendered = helm.render({"allocator": "scheduler", "schedulerVersion": "1.37.1"})
-    policy = rendered.one("ValidatingAdmissionPolicy", f"config-amounts.{names.DRIVER}")
+    policy = rendered.one("ValidatingAdmissionPolicy", f"admin-access.{names.DRIVER}")
     rules = policy["spec"]["validations"]
     [rule] = [each for each in rules if each["message"].startswith("adminAccess")]
     listed = set(json.loads(re.findall(r"in (\[.*?\])\)", rule["expression"])[-1]))
     assert listed == set(names.DEVICE_CLASSES) - {names.CLASS_WHOLE}
+
+
+def test_the_administrators_class_opens_no_way_past_the_taint(helm: Helm) -> None:
+    policy = helm.render({}).one("ValidatingAdmissionPolicy", f"request-tolerations.{names.DRIVER}")
+    expressions = [each["expression"] for each in policy["spec"]["matchConditions"]]
+    assert all(f'"{names.CLASS_ADMIN}"' in each for each in expressions)

@@ -1,4 +1,5 @@
-"""Requests that would let kube-scheduler allocate beside the controller are refused."""
+"""Requests are refused that would let kube-scheduler allocate beside the controller, or give whole
+cards by the class for administrators."""
 
 from __future__ import annotations
 
@@ -11,11 +12,12 @@ from dra_driver.kube.client import Client
 from dra_driver.kube.errors import KubeError
 from dra_driver.kube.resources import RESOURCE_CLAIMS, Resource
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.names import CLASS_WHOLE, TAINT_ALLOCATED_BY, TAINT_UNHEALTHY
+from dra_driver.model.names import CLASS_ADMIN, CLASS_WHOLE, TAINT_ALLOCATED_BY, TAINT_UNHEALTHY
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.driver import Driver, rendered
 from tests.control_plane.objects import TEMPLATES
+from tests.unit.kubectl_gcu.checks.claims_for_scheduler import ADMIN_CLASS_CASES
 
 pytestmark = pytest.mark.control_plane
 
@@ -108,6 +110,14 @@ def test_other_requests_are_taken(
 ) -> None:
     resource, make = KINDS[kind]
     create(api, resource, make("default", *requests))
+
+
+@pytest.mark.parametrize("made", ADMIN_CLASS_CASES)
+def test_the_administrators_class_without_their_access_is_refused(
+    api: Client, driver: Driver, made: Object
+) -> None:
+    with pytest.raises(KubeError, match=f"DeviceClass {CLASS_ADMIN} is for adminAccess: request"):
+        create(api, RESOURCE_CLAIMS, made)
 
 
 def test_a_claim_without_requests_is_none_of_its_business(api: Client, driver: Driver) -> None:

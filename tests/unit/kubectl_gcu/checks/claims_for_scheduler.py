@@ -1,5 +1,5 @@
-"""Claims with a GcuConfig, and whether the chart's policy refuses them while kube-scheduler
-allocates: on a real API server, and by `kubectl_gcu.checks.scheduler_policies`."""
+"""Claims with a GcuConfig or with adminAccess, and whether the chart's policies refuse them while
+kube-scheduler allocates: on a real API server, and by `kubectl_gcu.checks.scheduler_policies`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""With ``allocator: scheduler``, a claim that asks by GcuConfig needs capacity.requests, too. No
-webhook writes them here."""
+"""With ``allocator: scheduler``, a claim that asks by GcuConfig needs capacity.requests, too, and
+administrative access is for whole cards. No webhook writes claims here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from tests.control_plane.driver import Driver, rendered
 from tests.control_plane.objects import NAMESPACES, TEMPLATES
 from tests.unit.kubectl_gcu.checks.claims_for_scheduler import (
     ADMIN_CASES,
-    ADMIN_CLASS_CASES,
     CASES,
     PART_AS_ADMIN,
     claim,
@@ -32,13 +31,17 @@ SCHEDULER = {"allocator": "scheduler", "schedulerVersion": "1.36.3"}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def policy(
+def policies(
     control_plane: Cluster, api: Client, driver: Driver, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
-    """The policy, as long as the tests of this file run."""
+    """The policies, as long as the tests of this file run."""
     del driver
-    folder = tmp_path_factory.mktemp("config-amounts")
-    needed = rendered(control_plane, folder, "policy-config-amounts.yaml", SCHEDULER)
+    folder = tmp_path_factory.mktemp("for-scheduler")
+    needed = [
+        each
+        for name in ("config-amounts", "admin-access")
+        for each in rendered(control_plane, folder, f"policy-{name}.yaml", SCHEDULER)
+    ]
     with applied(control_plane, *needed):
         wait_until(lambda: refusal(api, claim(config(slices=2))), PATIENCE, "the policy in force")
         yield
@@ -66,6 +69,9 @@ def administrators(api: Client, namespace: str) -> str:
     """A namespace where administrative access may be requested."""
     label = {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
     api.patch(NAMESPACES, namespace, label)
+    tried = claim(gcu=PART_AS_ADMIN)
+    tried["metadata"] |= {"namespace": namespace}
+    wait_until(lambda: "for whole cards" in refusal(api, tried), PATIENCE, "the policy in force")
     return namespace
 
 
@@ -78,11 +84,6 @@ def test_administrative_access_to_a_part(
     assert bool(found) == is_refused, found
     if is_refused:
         assert "adminAccess is for whole cards" in found
-
-
-@pytest.mark.parametrize("made", ADMIN_CLASS_CASES)
-def test_the_administrators_class_without_their_access(api: Client, made: Object) -> None:
-    assert "is for adminAccess" in refusal(api, made)
 
 
 def test_of_a_template_administrative_access_alone_is_refused(
