@@ -10,6 +10,9 @@ from dra_driver.model.names import ALLOCATOR_CONTROLLER, ALLOCATOR_SCHEDULER
 from dra_driver.version import VERSION
 
 _FORMS: Final = ("table", "json", "yaml")
+_KINDS_OF_STATE: Final = (
+    "resourceslices,deviceclasses,namespaces,nodes,pods,resourceclaims,resourceclaimtemplates"
+)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -36,7 +39,13 @@ def _inspect(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "holds it. Exit codes: 0, all is shown; 1, nothing can be; 2, wrong usage; 3, a part.",
     )
     made.add_argument("node", nargs="?", default="", help="show this node alone")
-    _common(made, (*_FORMS, "wide", "gcushare", "gcushare-drs"), "where claims and pods are read")
+    _common(
+        made,
+        (*_FORMS, "wide", "gcushare", "gcushare-drs"),
+        "where claims and pods are read",
+        "wide has the minor, UUID, memory, and what is free; gcushare and gcushare-drs look as in "
+        "gcushare's inspect",
+    )
 
 
 def _explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -69,7 +78,10 @@ def _plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     )
     made.add_argument("-f", "--file", required=True, help="the manifest; - is standard input")
     made.add_argument(
-        "--state", type=Path, help="plan on this saved state, and ask no server: see the page"
+        "--state",
+        type=Path,
+        help="plan on this saved state, and ask no server; it is what `kubectl get "
+        f"{_KINDS_OF_STATE} -A -o json` prints",
     )
     _common(made, _FORMS, "of objects that name none")
 
@@ -107,8 +119,10 @@ def _view(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     _cluster(made, "where claims and pods are read")
 
 
-def _common(made: argparse.ArgumentParser, forms: tuple[str, ...], namespace: str) -> None:
-    made.add_argument("-o", "--output", choices=forms, default="table")
+def _common(
+    made: argparse.ArgumentParser, forms: tuple[str, ...], namespace: str, about_forms: str = ""
+) -> None:
+    made.add_argument("-o", "--output", choices=forms, default="table", help=about_forms)
     _cluster(made, namespace)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,22 +10,24 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+import yaml
 
 from dra_driver.agent.slices.slices import dropped_fields
 from dra_driver.kube.client import Client
-from dra_driver.kube.errors import Forbidden
+from dra_driver.kube.errors import Forbidden, KubeError
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Resource
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.device import whole_device
 from dra_driver.model.devices.device_shares import MAX_SLICES, drs_device, shared_device
 from dra_driver.model.instance import Instance
-from dra_driver.model.names import CLASS_SHARED
+from dra_driver.model.names import CLASS_SHARED, DRIVER
 from dra_driver.model.profile import ProfileTable
 from dra_driver.node.checkpoint.records import PreparedDevice
 from dra_driver.node.claims.device_status import device_statuses
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.cluster.workloads import pod
+from tests.control_plane.applied import applied
 from tests.control_plane.cards import card, table
 from tests.control_plane.objects import claim, resource_slice, shared, whole
 
@@ -172,6 +175,41 @@ def test_a_quota_counts_devices_and_not_slices(api: Client, namespace: str) -> N
     api.create(RESOURCE_CLAIMS, {**claim("second", namespace), "spec": six})
     with pytest.raises(Forbidden, match="exceeded quota"):
         api.create(RESOURCE_CLAIMS, {**claim("third", namespace), "spec": six})
+
+
+def test_the_pages_policy_bounds_what_a_request_may_have(
+    control_plane: Cluster, api: Client, namespace: str
+) -> None:
+    text = (PAGES / "quota.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    [(policy, binding)] = [yaml.safe_load_all(each) for each in blocks if "four-slices" in each]
+    own = {"kubernetes.io/metadata.name": namespace}
+    binding["spec"]["matchResources"]["namespaceSelector"]["matchLabels"] = own
+
+    def refusal(amount: int, **config: object) -> str:
+        exactly = {
+            "deviceClassName": CLASS_SHARED,
+            "capacity": {"requests": {"slices": str(amount)}},
+        }
+        parameters = {"apiVersion": f"{DRIVER}/v1alpha1", "kind": "GcuConfig", **config}
+        devices = {
+            "requests": [{"name": "gcu", "exactly": exactly}],
+            "config": [{"opaque": {"driver": DRIVER, "parameters": parameters}}],
+        }
+        made = claim("asks", namespace) | {"spec": {"devices": devices}}
+        try:
+            api.create(RESOURCE_CLAIMS, made, dry_run=True)
+        except KubeError as error:
+            return str(error)
+        return ""
+
+    with applied(control_plane, policy, binding):
+        wait_until(lambda: refusal(5), PATIENCE, "the policy in force")
+        assert "a request may have at most 4 slices" in refusal(5)
+        assert "a GcuConfig may have at most 4 slices" in refusal(4, slices=5)
+        assert "may not ask for memory or cores" in refusal(4, cores=60)
+        assert "may not ask for memory or cores" in refusal(4, memory="1Gi")
+        assert refusal(4, slices=4, packing={"cards": "spread"}) == ""
 
 
 def command(page: str, begin: str) -> list[str]:
