@@ -45,7 +45,13 @@ ALTERED: Final = Check(
 _ALWAYS: Final = ("agent-claims", "agent-slices", "controller-pods", "events")
 # Those that helm renders for any values; tests/chart compares.
 NEEDED: Final = {
-    ServedBy.CLAIMS: (*_ALWAYS, "controller-claims", "controller-templates", "request-tolerations"),
+    ServedBy.CLAIMS: (
+        *_ALWAYS,
+        "admin-access",
+        "controller-claims",
+        "controller-templates",
+        "request-tolerations",
+    ),
     ServedBy.LIMITS: (*_ALWAYS, "agent-nodes", "controller-bindings", "one-kind"),
 }
 NODE_LABELS: Final = ("agent-nodes",)
