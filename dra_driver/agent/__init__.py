@@ -1,1 +1,1 @@
-"""The DRA front of the node side: publishes ResourceSlices and answers the kubelet."""
+"""The agent, the program of a node: publishes its cards and answers the kubelet."""

@@ -90,7 +90,7 @@ class EventReporter:
             self._record(self._node, EventType.WARNING, RECOVERY_FAILED, note)
 
     def journal_damaged(self, damaged: Path) -> None:
-        """The journal has moved its file to `damaged`, for a person to examine."""
+        """The journal's file has the name `damaged`, too, for a person to examine."""
         note = f"the journal was damaged and is rebuilt; the damaged file is {damaged}"
         self.warning(JOURNAL_DAMAGED, note)
 

@@ -58,7 +58,7 @@ class ReconcileLoop(Background):
                 logger.warning("the node could not be reconciled: %s", error)
 
     def run_once(self) -> None:
-        """Reconcile once. Raises JournalError."""
+        """Reconcile once. Raises JournalError or CdiError."""
         with new_call("reconcile"):
             self._refresh()
             containers = self.detect_foreign_plugins()

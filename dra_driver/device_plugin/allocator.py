@@ -31,7 +31,7 @@ from dra_driver.node.ports import Hardware
 
 TakesCdiNames = Callable[[], bool]
 """Whether a container gets its devices by the names of CDI devices, otherwise by variables and
-device nodes (docs/dev/device-plugin.md). Raises KubeError while the kubelet's version is
+device nodes (docs/dev/device-plugin.md). Raises GcuError while the kubelet's version is
 unknown."""
 
 

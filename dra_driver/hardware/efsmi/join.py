@@ -25,7 +25,7 @@ class Survey(msgspec.Struct, frozen=True):
     """`cards` have an address of their own. `failures` says why an address has no card here: efsmi
     speaks of it (EfsmiUnclear), or does not answer for it (EfsmiHung if a call for it took its
     whole limit, else EfsmiFailed). `stray` is what efsmi says of cards that have no address. `rows`
-    of the summary tell the modes; None where each card was asked by itself, as the summary is of
+    of the summary have the modes; None where each card was asked by itself, as the summary is of
     all cards."""
 
     cards: dict[PciAddress, QueriedCard]

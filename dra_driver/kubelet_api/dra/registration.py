@@ -90,7 +90,7 @@ class Registration:
             "is running and that its --root-dir is the chart's kubeletRootDir, so that its "
             f"plugins_registry is {socket.parent}"
         )
-        if not self._is_late:  # the agent may have another problem, which it tells first
+        if not self._is_late:  # the agent may have another problem, which it reports first
             logger.error("%s", late)
         self._is_late = True
         return late

@@ -98,7 +98,8 @@ class MetadataDirectory:
 def _read(path: str) -> bytes | None:
     with _errors(path):
         try:
-            return Path(path).read_bytes()
+            with open(path, "rb") as file:  # noqa: PTH123 - see `CdiDirectory._file`
+                return file.read()
         except FileNotFoundError:
             return None
 
@@ -124,7 +125,7 @@ def _open_new(path: str) -> int:
     try:
         return os.open(path, flags)
     except FileNotFoundError:
-        Path(path).parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)  # noqa: PTH103, PTH120
     except FileExistsError:
         _remove(path)
     return os.open(path, flags)

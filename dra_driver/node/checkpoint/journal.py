@@ -38,7 +38,7 @@ Decision = Callable[[Ledger], Iterable[Record]]
 
 
 OnDamaged = Callable[[Path], None]
-"""Called with the new path of a damaged journal. Neither raises nor waits."""
+"""Called with the second name of a damaged journal. Neither raises nor waits."""
 
 
 class Journal:
@@ -63,6 +63,7 @@ class Journal:
         self._ledger = Ledger()
         self._header: dict[str, Any] = {}
         self._is_open = False
+        self._is_damaged = False  # what is in place, until it is replaced
         self.losses = 0
         """How often this process found that records are lost."""
         self.was_missing = False
@@ -86,9 +87,8 @@ class Journal:
                 # are rebuilt from the CDI files.
                 logger.exception("the journal cannot be read")
                 damaged = True
-            if damaged:
-                # It stays in place until it is rewritten, which may fail on a full disk.
-                self._on_damaged(self._file.quarantine())
+            # It stays in place until it is rewritten, which may fail on a full disk.
+            copy = self._file.quarantine() if damaged else None
             if damaged or not found:
                 self._mark_incomplete()
             try:
@@ -100,6 +100,8 @@ class Journal:
                     raise
                 logger.exception("the journal is not compacted")
             self._is_open = True
+            if copy is not None:
+                self._on_damaged(copy)
 
     def close(self) -> None:
         """Close the files; nothing is lost without it. A later call opens them again."""
@@ -125,8 +127,9 @@ class Journal:
         """
 
         def append() -> None:
-            for record in decide(self._ledger):
-                self._append(record.raw)
+            records = tuple(decide(self._ledger))
+            self._append(*(record.raw for record in records))
+            for record in records:
                 self._ledger = self._ledger.apply(record)
 
         self._write(append)
@@ -169,12 +172,12 @@ class Journal:
         self._header = {**_merged(self._header), _INCOMPLETE: True}
         self.losses += 1
 
-    def _append(self, raw: Mapping[str, Any]) -> None:
-        frame = frames.encode(encode(raw))
-        if not self._file.fits(frame):
-            self._compact(room_for=len(frame))
-        self._file.append(frame)
-        self._written += 1
+    def _append(self, *raws: Mapping[str, Any]) -> None:
+        content = b"".join(frames.encode(encode(raw)) for raw in raws)
+        if not self._file.fits(content):
+            self._compact(room_for=len(content))
+        self._file.append(content)
+        self._written += len(raws)
 
     def _make_durable(self, ticket: int) -> None:
         """Return when the record of that ticket is durable.
@@ -200,11 +203,15 @@ class Journal:
             self._compact()
             return
         found = self._file.read_new()
-        damaged = self._reload() if found is None else self._take(found)
-        if damaged:
-            self._on_damaged(self._file.quarantine())
+        self._is_damaged |= self._reload() if found is None else self._take(found)
+        if self._is_damaged:
+            self._file.needs_rewrite = True  # until all of this has succeeded
+            copy = self._file.quarantine()
             self._mark_incomplete()
-        if damaged or self._file.needs_rewrite:
+            self._compact()
+            self._is_damaged = False
+            self._on_damaged(copy)
+        elif self._file.needs_rewrite:
             self._compact()
 
     def _reload(self) -> bool:

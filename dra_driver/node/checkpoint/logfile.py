@@ -31,7 +31,8 @@ _NO_FILE: Final = (-1, -1)  # no file's device and inode
 class JournalFile:
     """The files ``journal`` and ``journal.lock`` in a directory.
 
-    All methods but `sync` and `close` are called with `locked` held, and raise JournalError. After
+    All methods but `is_known`, `sync` and `close` are called with `locked` held. They raise
+    JournalError. After
     a failed write or sync it is unknown what the file contains. Then `needs_rewrite` is set, and
     the file must be replaced before the next write. The same goes for a file with a torn frame at
     its end, which another process did not write completely.
@@ -100,16 +101,16 @@ class JournalFile:
                 return None
             return self._read_from(self._end)
 
-    def fits(self, frame: bytes) -> bool:
-        """Whether there is room for the frame and a zero byte after it."""
-        return self._end + len(frame) < self._size
+    def fits(self, content: bytes) -> bool:
+        """Whether there is room for the frames and a zero byte after them."""
+        return self._end + len(content) < self._size
 
-    def append(self, frame: bytes) -> None:
-        """Write the frame after the last one; it is durable after the next `sync`."""
+    def append(self, content: bytes) -> None:
+        """Write frames after the last one, all at once; durable after the next `sync`."""
         with _errors(self._path), self._needing_rewrite(), self._effects(Point.JOURNAL_APPEND):
-            if os.pwrite(self._fd, frame, self._end) != len(frame):
+            if os.pwrite(self._fd, content, self._end) != len(content):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        self._end += len(frame)
+        self._end += len(content)
 
     def sync(self) -> None:
         """Make the appended frames durable. The file has its full length already, so no metadata is

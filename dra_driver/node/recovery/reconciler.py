@@ -100,8 +100,8 @@ class NodeReconciler:
         """Examine `cards`, as they were last read, and every claim.
 
         With `adopt`, an empty card in DRS mode counts as one that this driver switched on: the
-        journal may have lost that record. Raises JournalError; a failure of one claim or card is in
-        the findings.
+        journal may have lost that record. Raises JournalError or CdiError; a failure of one claim
+        or card is in the findings.
         """
         findings = Findings()
         findings.adopt_unrecorded(self.claim_manager)

@@ -17,7 +17,7 @@ from dra_driver.node.checkpoint import frames
 from dra_driver.node.checkpoint.journal import Journal
 from dra_driver.node.checkpoint.records import encode
 from tests.unit.node.damage import SMALL, damaged, ends, is_complete
-from tests.unit.node.effects import Failing
+from tests.unit.node.effects import Failing, Kill
 from tests.unit.node.journals import CAPACITY, forgotten, opened, prepared, records_in, uids
 
 
@@ -131,6 +131,16 @@ def test_a_failed_write_is_told_and_the_next_one_works(
     assert uids(opened(tmp_path)) == uids(journal)
 
 
+def test_the_records_of_one_decision_are_written_at_once(tmp_path: Path) -> None:
+    """Neither a failure nor a kill comes between them."""
+    watched = Kill()
+    journal = opened(tmp_path, watched)
+    watched.moments.clear()
+    journal.commit(lambda _: (prepared(1), prepared(2)))
+    assert watched.moments.count("before journal.append") == 1
+    assert uids(journal) == uids(opened(tmp_path)) == {"uid-1", "uid-2"}
+
+
 @pytest.mark.parametrize(
     "point", [Point.JOURNAL_COMPACT_WRITE, Point.JOURNAL_COMPACT_RENAME, Point.JOURNAL_RESERVE]
 )
@@ -165,19 +175,49 @@ def test_a_full_disk_is_written_to_for_as_long_as_it_lasts(
     assert uids(opened(tmp_path)) == {"uid-1"}
 
 
-def test_a_damaged_journal_waits_for_room_on_the_disk(tmp_path: Path) -> None:
-    """The start is tried again and again; what can be read of the file is lost at none of them."""
+@pytest.mark.parametrize("point", [Point.JOURNAL_SET_ASIDE, Point.JOURNAL_COMPACT_WRITE])
+def test_a_damaged_journal_waits_for_room_on_the_disk(tmp_path: Path, point: Point) -> None:
+    """The start is tried again and again; what can be read of the file is lost at none of them, and
+    they report one loss."""
     (tmp_path / "journal").write_bytes(SMALL[:-1])
-    for point in (Point.JOURNAL_SET_ASIDE, Point.JOURNAL_COMPACT_WRITE):
-        disk = Failing(point, lambda: OSError(errno.ENOSPC, "full"))
-        journal = Journal(tmp_path, effects=disk, capacity=CAPACITY)
-        for _ in range(2):
-            with pytest.raises(JournalError):
-                journal.open()
+    disk = Failing(point, lambda: OSError(errno.ENOSPC, "full"))
+    told: list[Path] = []
+    journal = Journal(tmp_path, effects=disk, capacity=CAPACITY, on_damaged=told.append)
+    for _ in range(2):
+        with pytest.raises(JournalError):
+            journal.open()
     with pytest.raises(JournalError, match="has not been read"):
         journal.snapshot()
     disk.on = False
     assert not is_complete(journal)
+    assert uids(journal) == {"uid-1"}
+    assert told == damaged(tmp_path)
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("point", [Point.JOURNAL_SET_ASIDE, Point.JOURNAL_COMPACT_WRITE])
+def test_later_damage_waits_for_room_on_the_disk(tmp_path: Path, point: Point) -> None:
+    """Until then nothing is read or written, as records are missing."""
+    disk = Failing(point, lambda: OSError(errno.ENOSPC, "full"))
+    disk.on = False
+    told: list[Path] = []
+    journal = Journal(tmp_path, effects=disk, capacity=CAPACITY, on_damaged=told.append)
+    journal.open()
+    journal.mark_rebuilt(journal.losses)
+    journal.write(prepared(1))
+    end = len((tmp_path / "journal").read_bytes().rstrip(b"\0"))
+    with (tmp_path / "journal").open("r+b") as file:
+        file.seek(end)
+        file.write(SMALL[10:60])
+    disk.on = True
+    for _ in range(2):
+        with pytest.raises(JournalError):
+            journal.snapshot()
+    disk.on = False
+    assert uids(journal) == {"uid-1"}
+    assert (journal.is_complete, is_complete(Journal(tmp_path))) == (False, False)
+    assert told == damaged(tmp_path)
+    assert len(told) == 1
     assert uids(journal) == {"uid-1"}
     assert [path.name for path in damaged(tmp_path)] == ["journal.damaged-000001"]
 
