@@ -25,7 +25,7 @@ from dra_driver.model.mode import Mode
 from dra_driver.model.names import ATTR_PROFILES, DRIVER, TAINT_UNHEALTHY
 from dra_driver.model.pci import PciAddress
 from dra_driver.model.profile import profile_size
-from dra_driver.node.checkpoint.ledger import STATES, Ledger
+from dra_driver.node.checkpoint.ledger import STATES, Ledger, taken_of
 from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevice
 
 logger = logging.getLogger(__name__)
@@ -179,8 +179,8 @@ def about_largest_request(devices: Devices, ledger: Ledger, sizes: Sizes) -> Gau
         size, holders = sizes[card, mode], ledger.holders_of(card)
         if card in ill or any(device.mode is not mode for _, device in holders):
             continue
-        used = sum(device.amount or size for _, device in holders)
-        largest[mode.value,] = max(largest[mode.value,], _request_within(published, size - used))
+        left = size - taken_of(((held.owner, device) for held, device in holders), size)
+        largest[mode.value,] = max(largest[mode.value,], _request_within(published, left))
     return specs.LARGEST_REQUEST.samples(largest)
 
 

@@ -132,7 +132,7 @@ EFSMI_SECONDS: Final = HistogramSpec(
     _TOOL_SECONDS,
 )
 JOURNAL_QUARANTINES: Final = CounterSpec(
-    "gcu_agent_journal_quarantines", "Damaged journals that were kept under a second name and rebuilt."
+    "gcu_agent_journal_quarantines", "Damaged journals that were set aside and rebuilt."
 )
 PUBLICATIONS: Final = CounterSpec(
     "gcu_agent_publications",

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
 
 from dra_driver.device_plugin.inventory import NodeViewSource
 from dra_driver.model.claims.owner import ContainerAllocation
@@ -14,13 +13,12 @@ from dra_driver.model.errors import GcuError
 from dra_driver.node.checkpoint.ledger import Ledger, PreparedClaim
 from dra_driver.node.checkpoint.records import ClaimStep
 from dra_driver.node.claims.manager import PreparedClaimManager
+from dra_driver.node.results import in_parallel
 from dra_driver.telemetry.logs import new_call
 from dra_driver.util.background import Background
 from dra_driver.util.hooks import OnChange
 
 logger = logging.getLogger(__name__)
-
-_MOST_AT_ONCE: Final = 16
 
 DeviceSets = Collection[frozenset[str]]
 """The IDs of the devices of each container."""
@@ -66,15 +64,10 @@ class GarbageCollector(Background):
         missed = {devices: held for devices, held in allocated.items() if devices not in in_use}
         ended = [held for devices, held in missed.items() if self._missed.get(devices) == held]
         self._missed = missed
-        self._release(ended)
-
-    def _release(self, ended: Sequence[PreparedClaim]) -> None:
-        if not ended:
-            return
-        # In parallel, so that a card that hangs does not delay the others.
-        with ThreadPoolExecutor(min(len(ended), _MOST_AT_ONCE), "release") as pool:
-            list(pool.map(self._end, ended))
-        self.on_change()
+        # So that a card that hangs does not delay the others.
+        in_parallel({held.owner.uid: partial(self._end, held) for held in ended})
+        if ended:
+            self.on_change()
 
     def _end(self, held: PreparedClaim) -> None:
         try:

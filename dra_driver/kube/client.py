@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from urllib.parse import urlencode
@@ -111,7 +111,8 @@ class Client:
             text = self._send("GET", path, query, accept=accept)
             try:
                 page, metadata = decode_page(text, decoder)
-            except ValueError as error:
+                version = metadata["resourceVersion"]
+            except (ValueError, LookupError, TypeError, AttributeError) as error:  # a proxy's
                 raise no_answer(f"GET {path}", error) from error
             # Items of a list have neither, objects of a watch do: so both are alike.
             for item in page:
@@ -120,7 +121,7 @@ class Client:
                     item.setdefault("kind", resource.kind)
             items += page
             if not metadata.get("continue"):
-                return Listing(tuple(items), metadata["resourceVersion"])
+                return Listing(tuple(items), version)
             query["continue"] = metadata["continue"]
 
     def create(self, resource: Resource, body: Object, *, dry_run: bool = False) -> Object:
@@ -204,9 +205,8 @@ class Client:
         try:
             stream = self.connections.send("GET", target, headers, None, timeout + _READ_SECONDS)
             if stream.status >= 400:
-                error = from_response(call, stream.status, stream.read(), stream.headers)
-                stream.close()
-                raise error
+                with closing(stream):  # also if its body breaks off
+                    raise from_response(call, stream.status, stream.read(), stream.headers)
         except FAILURES as error:
             raise no_answer(call, error) from error
         return WatchStream(stream, f"watch of {path}", decoder)

@@ -35,3 +35,6 @@ class Hardware(Protocol):
     def card(self, address: PciAddress) -> Card:
         """The card with its present minor and device nodes; raises HardwareError if it is lost or
         cannot be read."""
+
+    def is_on_bus(self, address: PciAddress) -> bool:
+        """Whether the machine has the card, whether or not it can be read."""

@@ -13,11 +13,11 @@ from dra_driver.model.claims.claim import ClaimRef, Object
 from dra_driver.model.claims.claim_device import ClaimDevice, Prepared
 from dra_driver.model.errors import GcuError, Refused
 from dra_driver.model.identifiers import check_id
-from dra_driver.model.mode import Mode
 from dra_driver.model.names import pool_name
 from dra_driver.node.cdi.spec import device_id
 from dra_driver.node.checkpoint.journal import Journal
-from dra_driver.node.checkpoint.records import ClaimStep, PreparedDevices
+from dra_driver.node.checkpoint.ledger import Ledger
+from dra_driver.node.checkpoint.records import ClaimStep
 from dra_driver.node.claim_reader import Pause, RetryingReader
 from dra_driver.node.claims.manager import PreparedClaimManager
 from dra_driver.node.claims.reallocation import is_reallocated
@@ -76,7 +76,7 @@ class Preparer:
                 quick={
                     uid
                     for uid, claim in call.items()
-                    if not _need_efsmi(claim.held.devices if claim.held else claim.devices)
+                    if not ledger.changes_cards(claim.held.devices if claim.held else claim.devices)
                 },
             )
         for uid, claim in new.items():
@@ -90,9 +90,9 @@ class Preparer:
         Needs no API server: the claim may be deleted there. Raises JournalError where the journal
         cannot be read.
         """
-        held = self.journal.snapshot().claims if len(refs) > 1 else {}
-        slow = {uid for uid, each in held.items() if _need_efsmi(each.devices)}
         steps = {ref.uid: partial(self.claim_manager.unprepare, ref) for ref in refs}
+        ledger = self.journal.snapshot() if len(refs) > 1 else Ledger()
+        slow = {uid for uid, each in ledger.claims.items() if ledger.changes_cards(each.devices)}
         return in_parallel(steps, quick=steps.keys() - slow)
 
     def _plan(self, claim: CallClaim, read: Object | GcuError) -> None:
@@ -139,8 +139,3 @@ def _read(reader: ObjectReader, ref: ClaimRef) -> Object:
             f"claim {ref} with UID {ref.uid} does not exist",
             remedy="delete the pod that was made for it",
         ) from error
-
-
-def _need_efsmi(devices: PreparedDevices) -> bool:
-    """Such calls run for several cards at the same time."""
-    return any(device.mode is Mode.DRS for device in devices)

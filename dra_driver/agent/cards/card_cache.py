@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Final
 
@@ -91,6 +92,13 @@ class CardCache(Background):
                 f"this node has no usable card {address}" + (f": {reason}" if reason else "")
             )
         return self._with_foreign(self.machine.card(known))
+
+    def is_on_bus(self, address: PciAddress) -> bool:
+        """Whether the PCI bus has the card, whatever efsmi says of it."""
+        with suppress(HardwareError):
+            self.sysfs.minor(address)
+            return True
+        return False
 
     def index(self, address: PciAddress) -> int | None:
         """efsmi's index of the card at the last inventory; None for an unknown card."""

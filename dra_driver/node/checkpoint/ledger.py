@@ -227,8 +227,8 @@ def _count(
 ) -> None:
     """Raise Refused for more than the rest; a device without an amount has the whole capacity."""
     asked = sum(device.amount or total for device in wanted)
-    taken = _taken(others, total)
-    if _taken([*others, *((owner, device) for device in wanted)], total) <= total:
+    taken = taken_of(others, total)
+    if taken_of([*others, *((owner, device) for device in wanted)], total) <= total:
         return
     unit = "slices" if wanted[0].mode is Mode.SHARED else "units of size"
     amounts: dict[str, int] = {}
@@ -243,7 +243,7 @@ def _count(
     )
 
 
-def _taken(devices: Iterable[tuple[Owner, PreparedDevice]], total: int) -> int:
+def taken_of(devices: Iterable[tuple[Owner, PreparedDevice]], total: int) -> int:
     """How much of a card is in use. A slice that the kubelet handed on from one container to
     another counts once. An instance cannot be handed on in part, so sizes add up."""
     slices = set()

@@ -32,10 +32,9 @@ class JournalFile:
     """The files ``journal`` and ``journal.lock`` in a directory.
 
     All methods but `is_known`, `sync` and `close` are called with `locked` held. They raise
-    JournalError. After
-    a failed write or sync it is unknown what the file contains. Then `needs_rewrite` is set, and
-    the file must be replaced before the next write. The same goes for a file with a torn frame at
-    its end, which another process did not write completely.
+    JournalError. After a failed write or sync it is unknown what the file contains. Then
+    `needs_rewrite` is set, and the file must be replaced before the next write. The same goes for a
+    file with a torn frame at its end, which another process did not write completely.
     """
 
     def __init__(self, directory: Path, *, effects: Effects, capacity: int) -> None:

@@ -156,7 +156,7 @@ class Belongings:
         doubtful = {
             device.card for device, error in undestroyed if not isinstance(error, CardGone)
         } - failing
-        if not any(map(self._is_present, doubtful)):
+        if not any(map(self.specs.hardware.is_on_bus, doubtful)):
             return True
         return self.failures.count_failed_unprepare(held.owner)
 
@@ -198,13 +198,6 @@ class Belongings:
                 raise
             logger.warning("%s is not examined", held.owner.title, exc_info=True)
             return None
-
-    def _is_present(self, card: PciAddress) -> bool:
-        try:
-            self.specs.hardware.card(card)
-        except HardwareError:
-            return False
-        return True
 
 
 def _worst(undestroyed: Undestroyed) -> HardwareError:

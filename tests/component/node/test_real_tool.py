@@ -73,6 +73,9 @@ class Cards:
         self._machine = machine
         self._cards = {card.address: card for card in machine.inventory().cards}
 
+    def is_on_bus(self, address: PciAddress) -> bool:
+        return address in self._cards
+
     def card(self, address: PciAddress) -> Card:
         return self._machine.card(self._cards[address])
 

@@ -150,6 +150,22 @@ def test_the_largest_request() -> None:
     assert values(largest, "mode") == {("whole",): 0, ("shared",): 4, ("drs",): 3}
 
 
+def test_slices_that_were_handed_on_are_left_once() -> None:
+    """From an init container to the next container of its pod, as the kubelet does."""
+    slices = [PluginDevice(FIRST, Mode.SHARED, at) for at in range(3)]
+    found = ledger(
+        *(
+            (
+                ContainerAllocation(tuple(slices[:count]), total=6, answer="a"),
+                hold(0, mode=Mode.SHARED, consumed={"slices": str(count)}),
+            )
+            for count in (2, 3)
+        )
+    )
+    largest = card_metrics.about_largest_request(DEVICES[:3], found, SIZES)
+    assert values(largest, "mode")["shared",] == 3
+
+
 @pytest.mark.parametrize("stripped", [False, True], ids=["1.36", "before 1.36"])
 def test_a_size_that_is_left_and_that_no_profile_has_is_no_request(*, stripped: bool) -> None:
     """Of six one is held. A request of 4 or 5 would be rounded up to 6."""

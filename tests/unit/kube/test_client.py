@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -94,14 +95,14 @@ class Pages:
         return SimpleNamespace(status=self._status, body=body, headers={})
 
 
-def client(connections: Pages | Connections) -> Client:
+def client(connections: Pages | Connections | Mock) -> Client:
     return Client(cast("Connections", connections), effects=Effects(), user_agent="tests/1")
 
 
 def test_a_list_of_metadata_asks_for_nothing_else_on_each_page() -> None:
     items = [{"kind": "PartialObjectMetadata", "metadata": {"name": name}} for name in "ab"]
     pages = Pages(
-        {"metadata": {"continue": "next"}, "items": items[:1]},
+        {"metadata": {"resourceVersion": "7", "continue": "next"}, "items": items[:1]},
         {"metadata": {"resourceVersion": "7"}, "items": items[1:]},
     )
     listed = client(pages).list_metadata(RESOURCE_CLAIMS)
@@ -110,6 +111,26 @@ def test_a_list_of_metadata_asks_for_nothing_else_on_each_page() -> None:
     path = "/apis/resource.k8s.io/v1/resourceclaims?limit=500"
     accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
     assert pages.asked == [(path, accept), (f"{path}&continue=next", accept)]
+
+
+@pytest.mark.parametrize(
+    "answer", [{}, {"metadata": {}}, {"metadata": None, "items": []}, [], "ok", {"items": [1]}]
+)
+def test_what_is_no_list_is_no_answer(answer: object) -> None:
+    """As of a proxy that is in the way; another exception would end the caller's thread."""
+    with pytest.raises(Unavailable):
+        client(Pages(answer)).list(RESOURCE_CLAIMS)
+
+
+def test_a_watch_that_is_refused_leaves_no_connection_open() -> None:
+    """Also where the answer breaks off."""
+    stream = Mock(status=500, headers={})
+    stream.read.side_effect = ConnectionResetError("reset")
+    connections = Mock(send=Mock(return_value=stream))
+    connections.access.token.return_value = ""
+    with pytest.raises(Unavailable):
+        client(connections).watch(RESOURCE_CLAIMS, resource_version="1")
+    stream.close.assert_called_once_with()
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -34,16 +34,21 @@ def tool(cards: int = 2, **keys: Any) -> MemoryEfsmi:
 @dataclass
 class SimulatedCards:
     """Plays the agent's view of the cards; `problems` are those that it has found, `modes_told`
-    whether it knows their modes, `missing_nodes` those that all cards had before."""
+    whether it knows their modes, `missing_nodes` those that all cards had before, `unread` cards
+    that efsmi has not described since the agent's start."""
 
     tool: MemoryEfsmi
     problems: dict[PciAddress, tuple[Problem, ...]] = field(default_factory=dict)
     modes_told: bool = True
     missing_nodes: tuple[str, ...] = ()
+    unread: Collection[PciAddress] = ()
+
+    def is_on_bus(self, address: PciAddress) -> bool:
+        return not self.tool.card(str(address)).lost
 
     def card(self, address: PciAddress) -> Card:
         state = self.tool.card(str(address))
-        if state.lost:
+        if state.lost or address in self.unread:
             raise HardwareError(f"card {address} is lost")
         return replace(
             card(address, state.minor),

@@ -9,10 +9,12 @@ import pytest
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.model.claims.claim_device import ClaimDevice
 from dra_driver.model.effects import Effects, Point
+from dra_driver.model.errors import GcuError
 from dra_driver.node.cdi.spec import Injection
+from dra_driver.node.checkpoint.records import CardRecordKind, card_record
 from tests.unit.node.drs_world import DrsWorld, errors
 from tests.unit.node.effects import Failing
-from tests.unit.node.world import CARDS, POOL, Agent, claim, result
+from tests.unit.node.world import CARDS, POOL, Agent, claim, pod, result
 
 FILE = "gcu.enflame.com-claim-uid-one.json"
 
@@ -189,6 +191,29 @@ def test_a_call_for_one_claim_stays_in_its_thread(world: DrsWorld) -> None:
     assert effects.passed == [(point, True) for point in points]
     assert world.api.reads == ["claim one"]
     assert threading.enumerate() == before
+
+
+def test_cards_whose_mode_is_switched_back_do_not_wait_for_each_other(world: DrsWorld) -> None:
+    """Whole cards, on which DRS mode is still on. Each switch waits until the other has begun."""
+
+    class BothBegin(Effects):
+        def __init__(self) -> None:
+            self.both = threading.Barrier(2, timeout=60)
+            self.begun = threading.local()
+
+        def before(self, point: Point) -> None:
+            if point is Point.EFSMI_CALL and not hasattr(self.begun, "once"):
+                self.begun.once = True
+                self.both.wait()
+
+    agent = world.start(BothBegin())
+    for card in CARDS[:2]:
+        world.tool.set_card(str(card), virtualization="DRS", drs=True)
+        agent.journal.write(card_record(CardRecordKind.DRS_ON, card))
+    refs = [world.api.add(claim(f"c{at}", result(at))) for at in range(2)]
+    world.api.pods["team", "pod"] = pod({"a": "c0", "b": "c1"}, ("a", "b"))
+    answers = agent.preparer.prepare(refs)
+    assert not [each for each in answers.values() if isinstance(each, GcuError)]
 
 
 def test_a_call_that_was_given_up_prepares_nothing(world: DrsWorld, agent: Agent) -> None:

@@ -11,6 +11,7 @@ from dra_driver.hardware.breaker import HungCardBreaker
 from dra_driver.hardware.efsmi.runner import EfsmiHung
 from dra_driver.model.claims.claim import ClaimRef
 from dra_driver.node.claims.belongings import Outcome
+from dra_driver.node.claims.failures import TRIES
 from tests.unit.node.drs_world import DrsWorld, errors, instance, tool
 from tests.unit.node.world import CARDS
 
@@ -114,6 +115,21 @@ def test_what_was_unfinished_stays_on_record_until_the_card_answers(tmp_path: Pa
     world.reconcile(agent)
     assert agent.held().keys() == {ref.uid for ref in on_two}
     assert world.tool.instances(ONE) == ()
+
+
+def test_a_card_that_was_never_read_is_not_one_that_is_gone(tmp_path: Path) -> None:
+    """Its pod waits for some tries, as with every card that is there; then it is an orphan."""
+    world, [ref, *_], _ = prepared(tmp_path)
+    hang(world)
+    world.cards.unread = (CARDS[0],)
+    agent = world.boot()
+    agent.recover()
+    tries = 0
+    while agent.preparer.unprepare([ref])[ref.uid] is not None:
+        tries += 1
+        assert agent.held()[ref.uid] == "unpreparing"
+        world.now += COOLDOWN
+    assert tries == TRIES - 1
 
 
 @pytest.mark.parametrize("rows", [True, False], ids=["today's tool", "a tool without uuids"])

@@ -66,6 +66,9 @@ class Machine:
     )
     lost: set[PciAddress] = field(default_factory=set)
 
+    def is_on_bus(self, address: PciAddress) -> bool:
+        return address not in self.lost
+
     def card(self, address: PciAddress) -> Card:
         if address in self.lost:
             raise HardwareError(f"card {address} is lost")
