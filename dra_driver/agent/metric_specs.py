@@ -54,7 +54,7 @@ CARD_ALLOCATED: Final = GaugeSpec(
     "gcu_card_allocated",
     "What a prepared claim has of a card, in the unit of `gcu_card_size`; `profile` is that of an "
     "instance. With the device plugin the claim is empty, and a container's devices are the "
-    "`holder`: slices that an init container handed on count for each of both.",
+    "`holder`. Slices that an init container handed on count for both.",
     (*CARD, "mode", "profile", "claim_namespace", "claim", "holder"),
 )
 CARD_CONTAINER: Final = GaugeSpec(
