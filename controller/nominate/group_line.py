@@ -1,4 +1,4 @@
-"""Groups of pods that wait. The first member by name stands for its group in the queue."""
+"""Groups of pods that wait. The member that came first stands for its group in the queue."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class _BegunSearch:
 @dataclass(slots=True)
 class GroupNominator:
     """Names the nodes of all waiting members of a group, then lifts their gates. The first of them
-    by name stands for the group in the queue. One instance, one thread."""
+    stands for the group in the queue. One instance, one thread."""
 
     context: Context
     placer: Placer

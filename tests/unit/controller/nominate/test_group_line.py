@@ -1,0 +1,57 @@
+"""Groups that wait while kube-scheduler allocates, whoever of their members comes or goes."""
+
+from __future__ import annotations
+
+from dra_driver.kube.resources import RESOURCE_CLAIMS
+from tests.unit.controller.nominate.test_group_nominator import Cluster, taken
+from tests.unit.controller.world import FAIRNESS
+
+
+def full(gang: int) -> tuple[Cluster, list[str]]:
+    """A node of two cards, and the claims that have them."""
+    world = Cluster({"a": 2}, gang=gang)
+    return world, [taken(world, "a", bus) for bus in (0, 1)]
+
+
+def is_reserved(world: Cluster) -> bool:
+    """Whether a pod that comes last may not use the node."""
+    world.join("", "last", schedulingGroup=None)
+    world.run_until_idle()
+    [note] = world.notes_of("Pod", "last")
+    return "reserved for" in note
+
+
+def test_a_group_gets_the_nodes_that_are_reserved_for_it_with_a_member_that_came_later() -> None:
+    """It is the first by name."""
+    world, held = full(gang=2)
+    world.join("g", "q", "r")
+    world.run_until_idle()
+    world.after(FAIRNESS)
+    world.join("g", "p")
+    world.run_until_idle()
+    assert is_reserved(world)
+    assert not any("none of" in note for note in world.notes_of("PodGroup", "g"))
+    for name in held:
+        world.remove(RESOURCE_CLAIMS, name)
+    world.after(20)
+    assert sorted(world.named(*"pqr")) == ["", "a", "a"]
+
+
+def test_members_that_come_later_do_not_begin_the_wait_anew() -> None:
+    world, _ = full(gang=2)
+    for name in "srqp":
+        world.join("g", name)
+        world.run_until_idle()
+        world.after(FAIRNESS - 10.0)
+    assert is_reserved(world)
+
+
+def test_a_lifted_group_takes_one_place_whoever_joins_it() -> None:
+    world = Cluster({"a": 1}, gang=0, nomination_waiting=4)
+    taken(world, "a", 0)
+    for name in ("q", "p"):
+        world.join("g", name)
+        world.run_until_idle()
+    world.join("", "alone", schedulingGroup=None)
+    world.run_until_idle()
+    assert not world.gated("p", "q", "alone")
