@@ -86,10 +86,11 @@ class GroupNominator:
         waiting = self._waiting(group)
         self._group_of |= dict.fromkeys(map(pods.key_of, waiting), group.name)
         self._end_judged(group, waiting)
+        self.line.forget_members(group.name)  # until it is known again for what all of them wait
         is_gated = any(map(pods.has_our_gate, waiting))
         if any(map(self.context.dispatcher.in_flight, waiting)):
-            self.line.forget_members(group.name)  # each answer is a step for the first member
-        elif lack := group.waits_for():
+            return  # each answer is a step for the first member
+        if lack := group.waits_for():
             self._take_back(waiting)
             self.line.wait_for_pods(group, waiting, lack)
         elif is_gated or (self._is_refused(waiting) and not group.is_preempting):

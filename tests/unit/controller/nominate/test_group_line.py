@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from controller.write.volumes import LIFE
 from dra_driver.kube.resources import RESOURCE_CLAIMS
 from tests.unit.controller.nominate.test_group_nominator import Cluster, taken
 from tests.unit.controller.world import FAIRNESS
@@ -55,3 +56,15 @@ def test_a_lifted_group_takes_one_place_whoever_joins_it() -> None:
     world.join("", "alone", schedulingGroup=None)
     world.run_until_idle()
     assert not world.gated("p", "q", "alone")
+
+
+def test_a_group_is_decided_when_the_volumes_of_later_members_were_read_again() -> None:
+    world = Cluster({"a": 2}, gang=2)
+    held = taken(world, "a", 0)
+    world.join("g", "first")
+    world.join("g", "second", volumes=[{"persistentVolumeClaim": {"claimName": "data"}}])
+    world.run_until_idle()
+    world.time += LIFE
+    world.remove(RESOURCE_CLAIMS, held)
+    world.run_until_idle()
+    assert world.named("first", "second") == ["a", "a"]
