@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pytest
+
 from controller.write.volumes import LIFE
-from dra_driver.kube.resources import RESOURCE_CLAIMS
+from dra_driver.kube.resources import POD_GROUPS, PODS, RESOURCE_CLAIMS
+from tests.unit.controller.allocator.build import claim, request
 from tests.unit.controller.nominate.test_group_nominator import Cluster, taken
-from tests.unit.controller.world import FAIRNESS
+from tests.unit.controller.test_pod_groups import KUEUES, OURS
+from tests.unit.controller.world import FAIRNESS, QUIET, pod
 
 
 def full(gang: int) -> tuple[Cluster, list[str]]:
@@ -68,3 +74,37 @@ def test_a_group_is_decided_when_the_volumes_of_later_members_were_read_again() 
     world.remove(RESOURCE_CLAIMS, held)
     world.run_until_idle()
     assert world.named("first", "second") == ["a", "a"]
+
+
+def refused(world: Cluster) -> None:
+    """A member comes whose two containers use different requests of one claim."""
+    world.put(RESOURCE_CLAIMS, claim("c-third", [request("left"), request("right")]))
+    member = pod("third", "c-third", schedulingGates=[OURS], schedulingGroup={"podGroupName": "g"})
+    left = {"resources": {"claims": [{"name": "c-third", "request": "left"}]}}
+    member["spec"]["containers"].append({"name": "other"} | left)
+    world.put(PODS, member)
+
+
+@pytest.mark.parametrize(
+    "happens",
+    [
+        pytest.param(lambda world: world.end("second"), id="a member is gone"),
+        pytest.param(lambda world: world.remove(RESOURCE_CLAIMS, "c-second"), id="lacks a claim"),
+        pytest.param(
+            lambda world: world.join("g", "third", schedulingGates=[OURS, KUEUES]), id="is held"
+        ),
+        pytest.param(refused, id="is refused"),
+        pytest.param(lambda world: world.remove(POD_GROUPS, "g"), id="there is no group"),
+    ],
+)
+def test_no_node_is_reserved_for_a_group_that_cannot_be_tried(
+    happens: Callable[[Cluster], None],
+) -> None:
+    world, _ = full(gang=2)
+    world.join("g", "first", "second")
+    world.run_until_idle()
+    world.after(FAIRNESS)
+    happens(world)
+    world.run_until_idle()
+    world.after(QUIET)
+    assert not is_reserved(world)
