@@ -70,19 +70,22 @@ class GroupNominator:
 
     def reconcile(self, pod: Object, group: PodGroup) -> None:
         """Do what is to be done for the group of the pod, which waits."""
-        key, queue, now = pods.key_of(pod), self.context.queue, self.context.clock()
+        key = pods.key_of(pod)
         self._group_of[key] = group.name
-        if (begun := self._namings.get(group.name)) is not None:
+        if group.waits_for():
+            self._abandon(group.name)
+        elif (begun := self._namings.get(group.name)) is not None:
             begun.failed.discard(key)
             self._go_on(begun)
             return
         first = self.context.cache.groups.first_waiting(group.name)
-        if first is None:
-            return
-        if key != first:
-            if not self.line.has(group.name, key):
-                queue.add(first, now)
-            return
+        if key == first:
+            self._reconcile_whole(group)
+        elif first is not None and not self.line.has(group.name, key):
+            self.context.queue.add(first, self.context.clock())
+
+    def _reconcile_whole(self, group: PodGroup) -> None:
+        """The step of the first member."""
         waiting = self._waiting(group)
         self._group_of |= dict.fromkeys(map(pods.key_of, waiting), group.name)
         self._end_judged(group, waiting)
@@ -145,6 +148,13 @@ class GroupNominator:
             self._again_until.pop(name, None)
         elif not is_bound:  # kube-scheduler says of each of the others what becomes of it
             self.context.queue.add(first, self.context.clock())
+
+    def _abandon(self, name: Name) -> None:
+        """kube-scheduler would not try the group as it is now: a search holds devices for nothing,
+        and a gate that is lifted cannot be set again."""
+        self._drop_search(name)
+        if (begun := self._namings.get(name)) is not None:
+            self._break_off(begun)
 
     def _break_off(self, begun: GroupNaming) -> None:
         del self._namings[begun.group]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -349,6 +349,57 @@ def test_a_member_that_is_deleted_in_between_is_replaced() -> None:
     world.run_until_idle()
     assert world.named(*"prs") == ["a", "a", "a"]
     assert not world.gated(*"prs")
+
+
+def lacks_a_claim(world: Cluster) -> None:
+    """A member comes before its claim is made."""
+    member = pod("late", "c-late", schedulingGates=[OURS], schedulingGroup={"podGroupName": "g"})
+    world.put(PODS, member)
+
+
+@pytest.mark.parametrize(
+    "happens",
+    [
+        pytest.param(lacks_a_claim, id="lacks a claim"),
+        pytest.param(
+            lambda world: world.join("g", "late", schedulingGates=[OURS, KUEUES]), id="is held"
+        ),
+        pytest.param(lambda world: world.remove(POD_GROUPS, "g"), id="there is no group"),
+    ],
+)
+def test_a_search_is_given_up_when_the_group_is_not_complete_any_more(
+    happens: Callable[[Cluster], None],
+) -> None:
+    """It takes two steps of the first member, which follow those of the claims."""
+    members = [f"p-{number:02}" for number in range(66)]
+    world = Cluster({"a": 90}, gang=len(members))
+    world.run_until_idle()
+    world.join("g", *members)
+    for _ in (*members, "the first member"):
+        world.worker.run_once(0)
+    happens(world)
+    world.join("", "alone", cards=32, schedulingGroup=None)
+    for _ in range(5 * len(members)):
+        world.worker.run_once(0)
+    assert world.named("alone", "p-00") == ["a", ""]
+
+
+def test_a_group_that_is_gone_while_its_names_are_written_keeps_its_gates() -> None:
+    """A gate cannot be set again, and the names would be taken away."""
+    world = Cluster({"a": 2}, gang=2)
+    world.pool.is_paused = True
+    world.join("g", "p", "q")
+    world.run_until_idle()
+    world.remove(POD_GROUPS, "g")
+    world.run_until_idle()
+    world.pool.resume()
+    world.run_until_idle()
+    assert world.named("p", "q") == ["", ""]
+    assert world.gated("p", "q") == ["p", "q"]
+    world.put(POD_GROUPS, group("g", 2))
+    world.run_until_idle()
+    assert world.named("p", "q") == ["a", "a"]
+    assert not world.gated("p", "q")
 
 
 @pytest.mark.parametrize("is_being_named", [True, False])
