@@ -30,7 +30,6 @@ from controller.placer.placer import Placer
 from controller.reconcile.context import Context
 from controller.write.commands import Answer, ClearNomination, LiftGate, NameNode
 from dra_driver.model.claims.claim import Object
-from dra_driver.selector.allowance import AllowanceSpent
 
 _UNSCHEDULABLE: Final = "unschedulable"
 _AGAIN_WITHIN: Final = 30.0
@@ -210,7 +209,7 @@ class GroupNominator:
         first = pods.key_of(waiting[0])
         try:
             has_ended = found.search.advance()
-        except AllowanceSpent:
+        except Exception:
             self._end_search(found)
             raise
         outcome = found.search.outcome

@@ -9,6 +9,9 @@ from typing import Any, Final
 
 import pytest
 
+from controller.allocator.nodes.node_set import NodeSet
+from controller.groups.trial import Trial
+from controller.placer.pod_claims import PodClaims
 from dra_driver.kube.errors import Invalid, Unavailable
 from dra_driver.kube.resources import NODES, POD_GROUPS, PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object
@@ -382,6 +385,24 @@ def test_a_search_is_given_up_when_the_group_is_not_complete_any_more(
     for _ in range(5 * len(members)):
         world.worker.run_once(0)
     assert world.named("alone", "p-00") == ["a", ""]
+
+
+def test_a_search_that_fails_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Trial.place
+
+    def fails_for_q(trial: Trial, asked: PodClaims, within: NodeSet, **how: Any) -> object:
+        if asked.pod["metadata"]["name"] == "q":
+            raise KeyError("injected")
+        return place(trial, asked, within, **how)
+
+    monkeypatch.setattr(Trial, "place", fails_for_q)
+    world = Cluster({"a": 2}, gang=2)
+    world.join("g", "p", "q")
+    world.run_until_idle()
+    assert world.metric("gcu_controller_faults_total") == 1
+    world.join("", "alone", cards=2, schedulingGroup=None)
+    world.run_until_idle()
+    assert world.named("alone") == ["a"]
 
 
 def test_a_group_that_is_gone_while_its_names_are_written_keeps_its_gates() -> None:
