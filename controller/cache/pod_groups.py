@@ -232,10 +232,11 @@ class PodGroups:
         return [_key(pod) for pod, member in members if member is not Member.BOUND]
 
     def first_waiting(self, name: Name) -> Key | None:
-        """The first of these; None without any. It stays the first while it waits."""
+        """The first of these that no gate of others holds; None without any. It stays the first
+        while it waits."""
         members = self._members(name).items()
-        waiting = (pod for pod, member in members if member is not Member.BOUND)
-        first = next(waiting, None)
+        aside = (Member.BOUND, Member.HELD)
+        first = next((pod for pod, member in members if member not in aside), None)
         return None if first is None else _key(first)
 
     def bound_members(self, name: Name) -> list[Key]:

@@ -145,7 +145,9 @@ class GroupNominator:
         if first is None:
             self.line.end(name, is_bound=is_bound)
             self._again_until.pop(name, None)
-        elif not is_bound:  # kube-scheduler says of each of the others what becomes of it
+            return
+        self._group_of[first] = name  # it may be gone before its first step
+        if not is_bound:  # kube-scheduler says of each of the others what becomes of it
             self.context.queue.add(first, self.context.clock())
 
     def _abandon(self, name: Name) -> None:
@@ -174,8 +176,9 @@ class GroupNominator:
             known.clear()
 
     def _waiting(self, group: PodGroup) -> list[Object]:
+        """The first one stands for the group. A member that others hold does not wait for us."""
         members = map(self.context.cache.get, self.context.cache.groups.waiting_members(group.name))
-        return [pod for pod in members if pod is not None]
+        return [pod for pod in members if pod is not None and not pods.is_held_by_others(pod)]
 
     def _is_pending(self, pod: Object) -> bool:
         """Whether kube-scheduler has still to try the pod with its name."""

@@ -629,3 +629,39 @@ def waiting_groups(world: Cluster) -> dict[str, float]:
     return {
         each: found("gcu_controller_waiting_groups", {"reason": each}) or 0.0 for each in reasons
     }
+
+
+def test_a_group_that_is_gone_at_once_with_a_member_that_just_came_waits_no_longer() -> None:
+    """As a Job whose pods are deleted while it makes others for them."""
+    world = Cluster({"a": 1}, gang=2)
+    world.join("g", "p")
+    world.run_until_idle()
+    assert waiting_groups(world)["incomplete"] == 1
+    world.join("g", "q")
+    world.end("p")
+    world.end("q")
+    world.run_until_idle()
+    assert waiting_groups(world)["incomplete"] == 0
+
+
+def test_a_group_of_which_all_members_are_held_waits_for_nothing_here() -> None:
+    world = Cluster({"a": 1}, gang=2)
+    world.join("g", "p")
+    world.join("g", "q", schedulingGates=[OURS, KUEUES])
+    world.run_until_idle()
+    assert waiting_groups(world)["incomplete"] == 1
+    world.end("p")
+    world.run_until_idle()
+    world.end("q")
+    world.run_until_idle()
+    assert waiting_groups(world)["incomplete"] == 0
+
+
+def test_a_group_says_that_its_first_member_is_held() -> None:
+    world = Cluster({"a": 2}, gang=2)
+    world.join("g", "p", schedulingGates=[OURS, KUEUES])
+    world.join("g", "q")
+    world.run_until_idle()
+    world.after(QUIET)
+    [note] = world.notes_of("PodGroup", "g")
+    assert "is held by a scheduling gate" in note
