@@ -148,16 +148,17 @@ def min_count(group: Object) -> int:
 @dataclass(slots=True)
 class _Group:
     obj: Object | None = None
-    members: dict[Name, Member] = field(default_factory=dict)
+    members: dict[Name, Member] = field(default_factory=dict)  # in the order in which they came
     counts: Counter[Member] = field(default_factory=Counter)
     phase: tuple[object, ...] | None = None  # when its members were woken last
 
     def put(self, name: Name, member: Member | None) -> None:
         """The pod is that now; no member any longer if None."""
-        old = self.members.pop(name, None)
-        if old is not None:
+        if (old := self.members.get(name)) is not None:
             self.counts[old] -= 1
-        if member is not None:
+        if member is None:
+            self.members.pop(name, None)
+        else:
             self.members[name] = member
             self.counts[member] += 1
 
@@ -225,15 +226,17 @@ class PodGroups:
         return None if name is None or not self._is_followed else self._view(name)
 
     def waiting_members(self, name: Name) -> list[Key]:
-        """The members of the group of that name that are not bound."""
-        members = sorted(self._members(name).items())
+        """The members of the group of that name that are not bound, in the order in which they
+        came."""
+        members = self._members(name).items()
         return [_key(pod) for pod, member in members if member is not Member.BOUND]
 
     def first_waiting(self, name: Name) -> Key | None:
-        """The first of these by name; None without any."""
+        """The first of these that no gate of others holds; None without any. It stays the first
+        while it waits."""
         members = self._members(name).items()
-        waiting = (pod for pod, member in members if member is not Member.BOUND)
-        first = min(waiting, default=None)
+        aside = (Member.BOUND, Member.HELD)
+        first = next((pod for pod, member in members if member not in aside), None)
         return None if first is None else _key(first)
 
     def bound_members(self, name: Name) -> list[Key]:

@@ -1,4 +1,4 @@
-"""Groups of pods that wait. The first member by name stands for its group in the queue."""
+"""Groups of pods that wait. The member that came first stands for its group in the queue."""
 
 from __future__ import annotations
 
@@ -87,6 +87,8 @@ class GroupLine:
             queue.add_unschedulable(key, now, None)
         self._members[group.name] = frozenset(map(pods.key_of, waiting))
         self._reasons[group.name] = why
+        if why is not GroupReason.DEVICES:
+            self._line.release_node(first)  # it could not use any that comes free there
         again_in = self._context.settings.fairness_patience
         if note:
             self._line.report(waiting[0], (), note)

@@ -30,7 +30,6 @@ from controller.placer.placer import Placer
 from controller.reconcile.context import Context
 from controller.write.commands import Answer, ClearNomination, LiftGate, NameNode
 from dra_driver.model.claims.claim import Object
-from dra_driver.selector.allowance import AllowanceSpent
 
 _UNSCHEDULABLE: Final = "unschedulable"
 _AGAIN_WITHIN: Final = 30.0
@@ -52,7 +51,7 @@ class _BegunSearch:
 @dataclass(slots=True)
 class GroupNominator:
     """Names the nodes of all waiting members of a group, then lifts their gates. The first of them
-    by name stands for the group in the queue. One instance, one thread."""
+    stands for the group in the queue. One instance, one thread."""
 
     context: Context
     placer: Placer
@@ -70,26 +69,30 @@ class GroupNominator:
 
     def reconcile(self, pod: Object, group: PodGroup) -> None:
         """Do what is to be done for the group of the pod, which waits."""
-        key, queue, now = pods.key_of(pod), self.context.queue, self.context.clock()
+        key = pods.key_of(pod)
         self._group_of[key] = group.name
-        if (begun := self._namings.get(group.name)) is not None:
+        if group.waits_for():
+            self._abandon(group.name)
+        elif (begun := self._namings.get(group.name)) is not None:
             begun.failed.discard(key)
             self._go_on(begun)
             return
         first = self.context.cache.groups.first_waiting(group.name)
-        if first is None:
-            return
-        if key != first:
-            if not self.line.has(group.name, key):
-                queue.add(first, now)
-            return
+        if key == first:
+            self._reconcile_whole(group)
+        elif first is not None and not self.line.has(group.name, key):
+            self.context.queue.add(first, self.context.clock())
+
+    def _reconcile_whole(self, group: PodGroup) -> None:
+        """The step of the first member."""
         waiting = self._waiting(group)
         self._group_of |= dict.fromkeys(map(pods.key_of, waiting), group.name)
         self._end_judged(group, waiting)
+        self.line.forget_members(group.name)  # until it is known again for what all of them wait
         is_gated = any(map(pods.has_our_gate, waiting))
         if any(map(self.context.dispatcher.in_flight, waiting)):
-            self.line.forget_members(group.name)  # each answer is a step for the first member
-        elif lack := group.waits_for():
+            return  # each answer is a step for the first member
+        if lack := group.waits_for():
             self._take_back(waiting)
             self.line.wait_for_pods(group, waiting, lack)
         elif is_gated or (self._is_refused(waiting) and not group.is_preempting):
@@ -142,8 +145,17 @@ class GroupNominator:
         if first is None:
             self.line.end(name, is_bound=is_bound)
             self._again_until.pop(name, None)
-        elif not is_bound:  # kube-scheduler says of each of the others what becomes of it
+            return
+        self._group_of[first] = name  # it may be gone before its first step
+        if not is_bound:  # kube-scheduler says of each of the others what becomes of it
             self.context.queue.add(first, self.context.clock())
+
+    def _abandon(self, name: Name) -> None:
+        """kube-scheduler would not try the group as it is now: a search holds devices for nothing,
+        and a gate that is lifted cannot be set again."""
+        self._drop_search(name)
+        if (begun := self._namings.get(name)) is not None:
+            self._break_off(begun)
 
     def _break_off(self, begun: GroupNaming) -> None:
         del self._namings[begun.group]
@@ -164,8 +176,9 @@ class GroupNominator:
             known.clear()
 
     def _waiting(self, group: PodGroup) -> list[Object]:
+        """The first one stands for the group. A member that others hold does not wait for us."""
         members = map(self.context.cache.get, self.context.cache.groups.waiting_members(group.name))
-        return [pod for pod in members if pod is not None]
+        return [pod for pod in members if pod is not None and not pods.is_held_by_others(pod)]
 
     def _is_pending(self, pod: Object) -> bool:
         """Whether kube-scheduler has still to try the pod with its name."""
@@ -199,7 +212,7 @@ class GroupNominator:
         first = pods.key_of(waiting[0])
         try:
             has_ended = found.search.advance()
-        except AllowanceSpent:
+        except Exception:
             self._end_search(found)
             raise
         outcome = found.search.outcome

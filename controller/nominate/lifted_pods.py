@@ -34,8 +34,9 @@ class LiftedPods:
         _discard(self._lifted, key)
 
     def admit(self, key: Key) -> bool:
-        """Whether the pod may be lifted, and has a place by this. If not, it waits for one."""
-        if self._may_add(key.namespace):
+        """Whether the pod may be lifted: it has a place, or has one by this. If not, it waits for
+        one."""
+        if key in self._lifted.get(key.namespace, ()) or self._may_add(key.namespace):
             self.add(key)
             return True
         self._gated.setdefault(key.namespace, {})[key] = None

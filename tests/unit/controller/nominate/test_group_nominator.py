@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Final
 
 import pytest
 
+from controller.allocator.nodes.node_set import NodeSet
+from controller.groups.trial import Trial
+from controller.placer.pod_claims import PodClaims
 from dra_driver.kube.errors import Invalid, Unavailable
 from dra_driver.kube.resources import NODES, POD_GROUPS, PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object
@@ -351,6 +354,75 @@ def test_a_member_that_is_deleted_in_between_is_replaced() -> None:
     assert not world.gated(*"prs")
 
 
+def lacks_a_claim(world: Cluster) -> None:
+    """A member comes before its claim is made."""
+    member = pod("late", "c-late", schedulingGates=[OURS], schedulingGroup={"podGroupName": "g"})
+    world.put(PODS, member)
+
+
+@pytest.mark.parametrize(
+    "happens",
+    [
+        pytest.param(lacks_a_claim, id="lacks a claim"),
+        pytest.param(
+            lambda world: world.join("g", "late", schedulingGates=[OURS, KUEUES]), id="is held"
+        ),
+        pytest.param(lambda world: world.remove(POD_GROUPS, "g"), id="there is no group"),
+    ],
+)
+def test_a_search_is_given_up_when_the_group_is_not_complete_any_more(
+    happens: Callable[[Cluster], None],
+) -> None:
+    """It takes two steps of the first member, which follow those of the claims."""
+    members = [f"p-{number:02}" for number in range(66)]
+    world = Cluster({"a": 90}, gang=len(members))
+    world.run_until_idle()
+    world.join("g", *members)
+    for _ in (*members, "the first member"):
+        world.worker.run_once(0)
+    happens(world)
+    world.join("", "alone", cards=32, schedulingGroup=None)
+    for _ in range(5 * len(members)):
+        world.worker.run_once(0)
+    assert world.named("alone", "p-00") == ["a", ""]
+
+
+def test_a_search_that_fails_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Trial.place
+
+    def fails_for_q(trial: Trial, asked: PodClaims, within: NodeSet, **how: Any) -> object:
+        if asked.pod["metadata"]["name"] == "q":
+            raise KeyError("injected")
+        return place(trial, asked, within, **how)
+
+    monkeypatch.setattr(Trial, "place", fails_for_q)
+    world = Cluster({"a": 2}, gang=2)
+    world.join("g", "p", "q")
+    world.run_until_idle()
+    assert world.metric("gcu_controller_faults_total") == 1
+    world.join("", "alone", cards=2, schedulingGroup=None)
+    world.run_until_idle()
+    assert world.named("alone") == ["a"]
+
+
+def test_a_group_that_is_gone_while_its_names_are_written_keeps_its_gates() -> None:
+    """A gate cannot be set again, and the names would be taken away."""
+    world = Cluster({"a": 2}, gang=2)
+    world.pool.is_paused = True
+    world.join("g", "p", "q")
+    world.run_until_idle()
+    world.remove(POD_GROUPS, "g")
+    world.run_until_idle()
+    world.pool.resume()
+    world.run_until_idle()
+    assert world.named("p", "q") == ["", ""]
+    assert world.gated("p", "q") == ["p", "q"]
+    world.put(POD_GROUPS, group("g", 2))
+    world.run_until_idle()
+    assert world.named("p", "q") == ["a", "a"]
+    assert not world.gated("p", "q")
+
+
 @pytest.mark.parametrize("is_being_named", [True, False])
 def test_a_node_that_is_lost_before_the_attempt(is_being_named: bool) -> None:
     """kube-scheduler finds no node for the group. Nothing is kept for the names, and all are named
@@ -557,3 +629,39 @@ def waiting_groups(world: Cluster) -> dict[str, float]:
     return {
         each: found("gcu_controller_waiting_groups", {"reason": each}) or 0.0 for each in reasons
     }
+
+
+def test_a_group_that_is_gone_at_once_with_a_member_that_just_came_waits_no_longer() -> None:
+    """As a Job whose pods are deleted while it makes others for them."""
+    world = Cluster({"a": 1}, gang=2)
+    world.join("g", "p")
+    world.run_until_idle()
+    assert waiting_groups(world)["incomplete"] == 1
+    world.join("g", "q")
+    world.end("p")
+    world.end("q")
+    world.run_until_idle()
+    assert waiting_groups(world)["incomplete"] == 0
+
+
+def test_a_group_of_which_all_members_are_held_waits_for_nothing_here() -> None:
+    world = Cluster({"a": 1}, gang=2)
+    world.join("g", "p")
+    world.join("g", "q", schedulingGates=[OURS, KUEUES])
+    world.run_until_idle()
+    assert waiting_groups(world)["incomplete"] == 1
+    world.end("p")
+    world.run_until_idle()
+    world.end("q")
+    world.run_until_idle()
+    assert waiting_groups(world)["incomplete"] == 0
+
+
+def test_a_group_says_that_its_first_member_is_held() -> None:
+    world = Cluster({"a": 2}, gang=2)
+    world.join("g", "p", schedulingGates=[OURS, KUEUES])
+    world.join("g", "q")
+    world.run_until_idle()
+    world.after(QUIET)
+    [note] = world.notes_of("PodGroup", "g")
+    assert "is held by a scheduling gate" in note

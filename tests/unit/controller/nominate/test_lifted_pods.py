@@ -46,6 +46,12 @@ def test_namespaces_that_come_one_after_another(places: int, shares: list[int]) 
     assert admitted(pods) == []
 
 
+def test_who_has_a_place_is_admitted_again() -> None:
+    """For its group, which one more member has joined: its gate holds all of them back."""
+    pods = LiftedPods(1)
+    assert ask(pods, "ns", 1) == ask(pods, "ns", 1) == 1
+
+
 def test_namespaces_that_come_at_once_have_as_many() -> None:
     pods = LiftedPods(20)
     shares: Counter[str] = Counter()
@@ -90,7 +96,7 @@ def test_pods_without_a_gate_leave_others_half_of_the_places() -> None:
     """Those of a DaemonSet come without one."""
     pods = LiftedPods(20)
     for number in range(100):
-        pods.add(key(f"daemons/{number}"))
+        pods.add(key(f"daemons/set-{number}"))
     assert ask(pods, "daemons", 1) == 0
     assert ask(pods, "other", 20) == 5
 
