@@ -88,7 +88,6 @@ _VERSIONS = {
 }
 # Seconds. A decision is stopped after one; the first one reads all slices, ten for 15,000 nodes.
 _LONGEST_STEP = 120.0
-_LEADER_SEEN = 5.0  # seconds ago at most
 _END = 10.0  # seconds to stop, and for writes that are under way
 
 
@@ -352,7 +351,7 @@ class Controller:
 
     def has_leader(self) -> bool:
         """Whether some replica leads, as far as this one knows; safe for any thread."""
-        return self._elector.has_leader(within=_LEADER_SEEN)
+        return self._elector.has_leader()
 
     def ready(self) -> str | None:
         """None once everything was listed; a replica that does not lead is ready too."""

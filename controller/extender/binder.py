@@ -77,6 +77,11 @@ class Binder:
             self._resolve(uncertain)  # an earlier call may have bound it
             raise
 
+    def has_uncertain(self) -> bool:
+        """Whether a write may still be carried out, or was and no watch event has said so."""
+        with self.lock:
+            return any(map(self.cluster.is_assumed, self._uncertain))
+
     def resolve_uncertain(self) -> None:
         """Read the pods whose bind is uncertain, and that no watch event has confirmed in time."""
         with self.lock:

@@ -189,7 +189,7 @@ class Extender:
         self._housekeeping.stop(deadline.left())
         if self._periodic.is_alive():
             self._periodic.join(deadline.left())
-        self._elector.stop(deadline.left())
+        self._elector.stop(deadline.left(), give_back=not self._binder.has_uncertain())
         for reflector in self._reflectors:
             reflector.stop(deadline.left())
         self._recorder.stop(deadline.left())
@@ -227,7 +227,8 @@ class Extender:
         if not self._fence.is_open():
             return
         try:
-            self._take_over()
+            if not self._takes_over():
+                return
         except KubeError as error:
             logger.warning("pods cannot be listed: %s", error)
             return
@@ -239,11 +240,13 @@ class Extender:
         self._bypass.check()
         self._leftover_gates.lift()
 
-    def _take_over(self) -> None:
-        """In a new term, first list pods: watch events of another replica's binds may be late."""
-        term = self._fence.term
-        if term == self._term or not self._is_synced():
-            return
+    def _takes_over(self) -> bool:
+        """Whether the term is accepted. In a new one, first list pods: watch events of another
+        replica's binds may be late."""
+        if self._fence.term == self._term:
+            return True
+        if not self._is_synced():
+            return False
         no_collection.end_start()
         listed = self._api.list(PODS).items
         with self._lock:
@@ -251,6 +254,7 @@ class Extender:
                 self._cluster.learn_pod(pod)
         self._term = self._fence.accept()
         logger.info("serving kube-scheduler on port %d", self._server.port)
+        return True
 
     def _check(self) -> None:
         self._check_synced()

@@ -13,10 +13,11 @@ from collections.abc import Sequence
 
 from controller.cache.keys import uid_of
 from dra_driver.kube.api import Change, ObjectApi, PatchType
-from dra_driver.kube.errors import Invalid, KubeError, NotFound
+from dra_driver.kube.errors import Invalid, NotFound
 from dra_driver.kube.resources import PODS
 from dra_driver.kube.scheduling_gate import gate_lifted, has_gate
 from dra_driver.model.claims.claim import Object
+from dra_driver.model.errors import GcuError
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ class LeftoverGates:
                 logger.info("lifted the gate of pod %s/%s", namespace, name)
             except (NotFound, Invalid):
                 pass  # another pod has its name by now
-            except KubeError as error:
+            except GcuError as error:  # also where another replica leads by now
                 logger.warning("the gate of pod %s/%s stays for now: %s", namespace, name, error)
                 continue
             with self._lock:

@@ -18,7 +18,7 @@ from controller.cache import pods
 from controller.cache.keys import uid_of
 from controller.extender.limit_request import parse_limits
 from dra_driver.kube.api import ObjectApi
-from dra_driver.kube.errors import Conflict, NotFound
+from dra_driver.kube.errors import Conflict, Invalid, NotFound
 from dra_driver.kube.resources import PODS
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import GcuError, Refused
@@ -131,7 +131,7 @@ class RetryQueue:
         patch = {"metadata": {"uid": metadata["uid"], "annotations": annotations}}
         try:
             self.api.patch(PODS, metadata["name"], patch, namespace=metadata["namespace"])
-        except (NotFound, Conflict):
+        except (NotFound, Conflict, Invalid):
             self.drop(metadata["uid"])  # the pod was deleted, or is another one of that name
             return
         except GcuError as error:

@@ -78,11 +78,11 @@ class Service:
 
     def _counted(self, verb: str, answer: Answer) -> Answer:
         def call(body: bytes) -> bytes:
-            outcome = "served"
+            outcome = "failed"
             with self.metrics.seconds.labels(verb).time():
                 try:
                     self.check()
-                    return answer(body)
+                    answered = answer(body)
                 except GcuError as error:
                     outcome = "refused" if isinstance(error, Refused) else "failed"
                     logger.info("%s: %s", verb, error)
@@ -90,6 +90,9 @@ class Service:
                         self.bypass.on_unreadable_call(verb, str(error))
                     # Scores have no field for an error; without scores all nodes are equal.
                     return render_scores({}) if verb == "prioritize" else render_error(str(error))
+                else:
+                    outcome = "served"
+                    return answered
                 finally:
                     self.metrics.calls.labels(verb, outcome).inc()
 

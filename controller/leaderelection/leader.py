@@ -105,13 +105,13 @@ class LeaderElector(Background):
         super().stop(timeout)
         self._fence.close()
 
-    def has_leader(self, within: float) -> bool:
-        """Whether a replica, this one or another, renewed the lease within so many seconds; safe
-        for any thread."""
+    def has_leader(self) -> bool:
+        """Whether a replica, this one or another, renewed the lease when it was due, as far as this
+        one has looked; safe for any thread."""
         lease, seen_at = self._observed, self._observed_at
         if lease is None or not lease["spec"].get("holderIdentity"):
             return False
-        return self._clock() - seen_at <= within
+        return self._clock() - seen_at <= 2 * self._times.retry + 1.0
 
     def run(self) -> None:
         while not self._stopped.is_set():

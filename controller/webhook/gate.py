@@ -18,6 +18,7 @@ from controller.cache.nodes import is_tied
 from controller.cache.pods import DEFAULT_SCHEDULER
 from controller.webhook.review import Operation
 from dra_driver.asks.limits import limit_names
+from dra_driver.asks.templates import devices_named
 from dra_driver.kube.api import ObjectApi
 from dra_driver.kube.errors import KubeError, NotFound
 from dra_driver.kube.resources import RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
@@ -105,6 +106,8 @@ class NominationGate:
         if not is_template:
             claim = self._api.get(RESOURCE_CLAIMS, name, namespace=namespace)
             return allocation(claim) is None and self._names_class(claim["spec"])
+        if devices_named(name) is not None:
+            return True  # made for limits, if need be after the pod
         until, asks = self._templates.get((namespace, name), (0.0, False))
         if self._clock() >= until:
             template = self._api.get(RESOURCE_CLAIM_TEMPLATES, name, namespace=namespace)

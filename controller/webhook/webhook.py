@@ -136,7 +136,12 @@ class Webhook(Background):
 
     def ready(self) -> str | None:
         """None where API servers are answered."""
-        return None if self._server.is_alive() else "the admission webhook does not listen yet"
+        if not self._server.is_alive():
+            return "the admission webhook does not listen yet"
+        watch = self._decision_watch
+        if watch is not None and not watch.synced.is_set():
+            return "the admission webhook has not read yet whether limits become claims"
+        return None
 
     def live(self) -> str | None:
         """Which thread ended, which only a fault of ours can cause."""

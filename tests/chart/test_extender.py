@@ -151,6 +151,12 @@ def test_certificates_are_of_one_authority_and_for_the_names_that_are_called(old
     assert SERVICE in names.get_values_for_type(x509.DNSName)
 
 
+def test_the_clients_certificate_has_the_name_that_is_demanded(helm: Helm) -> None:
+    values = {"extender": WITH_SCHEDULER["extender"] | {"clientSubject": "our-scheduler"}}
+    issued = secret(helm.render(values, OLD), f"{NAME}-client")["tls.crt"]
+    assert x509.load_pem_x509_certificate(issued).subject.rfc4514_string() == "CN=our-scheduler"
+
+
 def test_certificates_of_somebody_else_are_taken_and_none_are_made(helm: Helm) -> None:
     """Where helm cannot see the cluster it would make others each time."""
     named = {"serverSecret": "theirs", "clientSecret": "theirs-client"}

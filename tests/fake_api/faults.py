@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from dra_driver.kube.errors import KubeError, Unavailable
+from dra_driver.kube.errors import Unavailable
 from dra_driver.kube.resources import Resource
+from dra_driver.model.errors import GcuError
 
 _PATIENCE: Final = 60.0
 _FOR_EVER: Final = 10**9
@@ -48,7 +49,7 @@ class Which:
 
 @dataclass(slots=True, eq=False)
 class _Refusal:
-    error: KubeError
+    error: GcuError
     which: Which
     times: int
     done: bool
@@ -79,7 +80,7 @@ class Faults:
 
     def refuse(
         self,
-        error: KubeError,
+        error: GcuError,
         *verbs: str,
         resource: Resource | None = None,
         times: int = 1,

@@ -31,13 +31,16 @@ starts. Whoever has the authority's Secret can issue such certificates, and no p
 {{- $issuer := printf "%s-authority" .server -}}
 {{- $names := without (list $issuer .server .client) "" -}}
 {{- $issued := include "gcu.certificates.issued" (prepend $names $root) -}}
-{{- $known := lookup "v1" "Secret" $namespace .server -}}
 {{- $secrets := dict -}}
-{{- if eq $issued (dig "metadata" "annotations" "gcu.enflame.com/issued" "" $known) -}}
-{{- range $names -}}
-{{- $_ := set $secrets . (lookup "v1" "Secret" $namespace .).data -}}
+{{- range $name := $names -}}
+{{- with lookup "v1" "Secret" $namespace $name -}}
+{{- if eq $issued (dig "metadata" "annotations" "gcu.enflame.com/issued" "" .) -}}
+{{- $_ := set $secrets $name .data -}}
 {{- end -}}
-{{- else -}}
+{{- end -}}
+{{- end -}}
+{{- if ne (len $secrets) (len $names) -}}
+{{- /* All of them anew. */ -}}
 {{- $days := 365 -}}
 {{- $authority := dict -}}
 {{- $kept := lookup "v1" "Secret" $namespace $issuer -}}

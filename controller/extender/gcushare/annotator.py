@@ -12,7 +12,7 @@ from controller.cache import pods
 from controller.cache.keys import uid_of
 from controller.extender.gcushare.annotations import assigned
 from dra_driver.kube.api import ObjectApi
-from dra_driver.kube.errors import Conflict, NotFound
+from dra_driver.kube.errors import Conflict, Invalid, NotFound
 from dra_driver.kube.resources import PODS
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.node_cards import NodeCard
@@ -115,7 +115,7 @@ class AssignmentAnnotator:
         patch = {"metadata": {"uid": metadata["uid"], "annotations": dict(annotations)}}
         try:
             self.api.patch(PODS, metadata["name"], patch, namespace=metadata["namespace"])
-        except (NotFound, Conflict):
+        except (NotFound, Conflict, Invalid):
             return True  # the pod was deleted, or is another one of that name
         except GcuError as error:
             logger.info("pod %s/%s: %s", metadata["namespace"], metadata["name"], error)

@@ -138,7 +138,7 @@ def parse_cards(text: str) -> tuple[NodeCard, ...]:
                 remedy="run the same version of the driver in agent and controller",
             )
         return tuple(map(_card_from_json, report.cards))
-    except (ValueError, LookupError, RecursionError) as error:
+    except (ValueError, LookupError, RecursionError, TypeError, AttributeError) as error:
         raise InvalidValue(f"annotation {ANNOTATION_CARDS} cannot be read: {error!r}") from error
 
 

@@ -275,6 +275,11 @@ def test_an_upgrade_renews_certificates_that_are_older_than_a_month(
     issued = {world.secret(name)["metadata"]["annotations"][ISSUED] for name in names}
     assert len(issued) == 1
     assert issued != {"2026-01-02"}
+    world.cluster.kubectl("delete", "secret", "--namespace", DRIVER_NAMESPACE, theirs)
+    world.upgrade()  # on the day of issue
+    again = data()
+    assert again[authority] == first[authority]
+    assert again[theirs]["tls.crt"] not in {renewed[theirs]["tls.crt"], None}
     world.node("one", card(1))
     world.create(namespace, "after", {SHARED: 2})
     assert world.bound(namespace, "after") == "one"

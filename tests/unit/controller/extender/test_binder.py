@@ -139,9 +139,11 @@ def test_a_write_without_an_answer_counts_until_it_is_known(arrived: bool, left:
         world.bind()
     world.binder.resolve_uncertain()
     assert not world.has_room_for(3)
+    assert world.binder.has_uncertain()
     world.now += 61
     world.binder.resolve_uncertain()
     assert not world.view.is_assumed("uid-a")
+    assert not world.binder.has_uncertain()
     assert world.has_room_for(left)
     assert not world.has_room_for(left + 1)
 

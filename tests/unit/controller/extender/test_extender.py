@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
+from controller.extender.binder import Binder
 from controller.extender.extender import Extender
 from controller.settings import ControllerSettings
 from dra_driver.kube import watch
@@ -170,6 +171,30 @@ def test_it_takes_over_only_with_the_pods_of_now(by_hand: ControllerSettings) ->
         assert extender.ready() is None
     finally:
         extender.stop(within=2)
+
+
+def test_it_does_nothing_in_a_term_that_it_has_not_accepted(by_hand: ControllerSettings) -> None:
+    """It leads before it has read all nodes. A gate from before is there already."""
+    cluster = SmallCluster()
+    gated = pod("gated", {}) | {"spec": {"schedulingGates": [{"name": SCHEDULING_GATE}]}}
+    extender = made(by_hand, cluster)
+    extender._leftover_gates.on_replace([cluster.put(PODS, gated)])
+    extender._fence.open_until(extender._fence._clock() + 60, "a term")
+    extender.run_once()
+    assert cluster.get(PODS, "gated", namespace="default")["spec"]["schedulingGates"]
+
+
+@pytest.mark.parametrize("uncertain", [True, False])
+def test_the_next_one_waits_for_a_write_that_may_still_arrive(
+    by_hand: ControllerSettings, monkeypatch: pytest.MonkeyPatch, uncertain: bool
+) -> None:
+    cluster = SmallCluster()
+    extender = made(by_hand, cluster)
+    lead(extender)
+    monkeypatch.setattr(Binder, "has_uncertain", lambda _: uncertain)
+    extender.stop(within=2)
+    [lease] = cluster.all(LEASES)
+    assert bool(lease["spec"].get("holderIdentity")) is uncertain
 
 
 @pytest.mark.parametrize("deleted", [True, False])

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from controller.extender.leftover_gates import LeftoverGates
+from controller.leaderelection.fence import NotLeader
 from dra_driver.kube.api import Change
-from dra_driver.kube.errors import Invalid, KubeError, NotFound, Unavailable
+from dra_driver.kube.errors import Invalid, NotFound, Unavailable
 from dra_driver.kube.resources import PODS
 from dra_driver.model.claims.claim import Object
+from dra_driver.model.errors import GcuError
 from dra_driver.model.names import SCHEDULING_GATE
 from tests.control_plane.objects import pod_with
 from tests.fake_api.api import FakeApi
@@ -47,10 +49,15 @@ def test_ours_go_and_others_stay() -> None:
 
 @pytest.mark.parametrize(
     ("error", "patches"),
-    [(Unavailable("away"), 2), (NotFound("gone", status=404), 1), (Invalid("uid", status=422), 1)],
-    ids=["server away", "pod gone", "another pod"],
+    [
+        (Unavailable("away"), 2),
+        (NotLeader("the lease ended"), 2),
+        (NotFound("gone", status=404), 1),
+        (Invalid("uid", status=422), 1),
+    ],
+    ids=["server away", "the lease ended meanwhile", "pod gone", "another pod"],
 )
-def test_what_fails_is_tried_again_if_that_can_help(error: KubeError, patches: int) -> None:
+def test_what_fails_is_tried_again_if_that_can_help(error: GcuError, patches: int) -> None:
     world = World()
     world.gates.on_replace([world.add("one", SCHEDULING_GATE)])
     world.api.faults.refuse(error, "patch")

@@ -8,7 +8,7 @@ import pytest
 
 from controller.extender.retry_queue import RetryQueue
 from controller.leaderelection.fence import NotLeader
-from dra_driver.kube.errors import Conflict, NotFound, Unavailable
+from dra_driver.kube.errors import Conflict, Invalid, NotFound, Unavailable
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import GcuError
 from tests.unit.controller.extender.api import PodApi
@@ -127,10 +127,17 @@ def test_a_pod_that_is_gone_harms_nobody(world: World) -> None:
     [
         (NotFound("no such pod"), 0),
         (Conflict("the UID is another one"), 0),
+        (Invalid("a UID is immutable"), 0),
         (Unavailable("no answer"), 1),
         (NotLeader("the lease ended"), 1),
     ],
-    ids=["gone", "another of its name", "no answer", "the lease ended meanwhile"],
+    ids=[
+        "gone",
+        "another of its name",
+        "the same in other words",
+        "no answer",
+        "the lease ended meanwhile",
+    ],
 )
 def test_what_the_server_answers_decides_who_goes_on_waiting(
     world: World, error: GcuError, left: int

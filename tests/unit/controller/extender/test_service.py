@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -146,6 +147,14 @@ def test_errors_are_answers(world: World) -> None:
     bind = {"PodNamespace": "default", "PodName": "small", "PodUID": "uid-small", "Node": "n"}
     assert world.call("bind", **bind) == {"Error": "the API server did not answer"}
     assert world.calls("bind", "failed") == 1
+
+
+def test_a_fault_counts_as_a_failure(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Binder, "bind", Mock(side_effect=KeyError("uid")))
+    call = {"PodNamespace": "default", "PodName": "small", "PodUID": "uid-small", "Node": "n"}
+    with pytest.raises(KeyError):
+        world.call("bind", **call)
+    assert (world.calls("bind", "failed"), world.calls("bind", "served")) == (1.0, None)
 
 
 def test_a_call_of_another_configuration_is_reported(world: World) -> None:

@@ -81,20 +81,32 @@ def test_another_waits_for_the_whole_duration_since_it_saw_a_renewal() -> None:
 def test_all_know_whether_one_leads() -> None:
     leases = Leases()
     first, second = Replica(leases, "a"), Replica(leases, "b")
-    assert not second.elector.has_leader(within=5.0)
+    assert not second.elector.has_leader()
     for replica in (first, second):
         replica.after(0)
-        assert replica.elector.has_leader(within=5.0)
+        assert replica.elector.has_leader()
     second.after(4.0)  # no renewal is seen
-    assert second.elector.has_leader(within=5.0)
+    assert second.elector.has_leader()
     second.after(1.1)
-    assert not second.elector.has_leader(within=5.0)
+    assert not second.elector.has_leader()
     first.after(2.0)
     second.after(0.0)
-    assert second.elector.has_leader(within=5.0)
+    assert second.elector.has_leader()
     first.elector.release()
     second.elector._observe(leases.get(LEASES, "lease", namespace="default"))
-    assert not second.elector.has_leader(within=5.0)
+    assert not second.elector.has_leader()
+
+
+def test_a_leader_that_renews_seldom_is_one_between_two_renewals() -> None:
+    times = LeaseTimes(duration=60.0, renew_deadline=40.0, retry=8.0)
+    leases = Leases()
+    first, second = Replica(leases, "a", times), Replica(leases, "b", times)
+    first.after(0)
+    second.after(4.0)
+    for _ in range(3):
+        second.after(7.9)
+        assert second.elector.has_leader()
+        first.after(8.0)
 
 
 def test_parts_of_a_second_never_make_two_leaders() -> None:

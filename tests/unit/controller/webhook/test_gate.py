@@ -98,6 +98,12 @@ def test_a_template_is_read_now_and_then() -> None:
     assert not world.gates(template="t")
 
 
+def test_a_template_for_limits_may_be_made_after_its_pod() -> None:
+    """The policy names it in the pod, and the controller makes it when it sees the pod."""
+    assert World().gates(template="enflame-shared-gcu-2")
+    assert not World().gates(template="enflame-shared-gcu-none")
+
+
 @pytest.mark.parametrize(
     "spec",
     [

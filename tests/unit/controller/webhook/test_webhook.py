@@ -18,6 +18,7 @@ from controller.settings import ControllerSettings
 from controller.webhook.service import AMOUNTS, LIMITS
 from controller.webhook.webhook import Webhook
 from dra_driver.kube.api import Api, Listing
+from dra_driver.kube.errors import Unavailable
 from dra_driver.kube.resources import SERVICE_ACCOUNTS, Resource
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.errors import InvalidValue
@@ -134,6 +135,28 @@ def test_limits_are_translated_as_was_decided(
         assert webhook.live() is None
         webhook._decision_watch.stop(PATIENCE)
         assert webhook.live() == "the webhook's watch of the decision about limits ended"
+    finally:
+        webhook.stop()
+
+
+def test_it_is_not_ready_before_it_knows_what_becomes_of_limits(
+    authority: Authority, registry: CollectorRegistry
+) -> None:
+    """It would let pods pass that a policy then refuses."""
+
+    class Away(Accounts):
+        def list(self, resource: Resource, **_: Any) -> Listing:
+            raise Unavailable(f"no answer about {resource.plural}")
+
+    pair = authority.server("webhook", (LOCAL,))
+    files = {"webhook_certificate": pair.certificate, "webhook_key": pair.key, "webhook_port": 0}
+    found = {"lease_namespace": "gcu", "legacy_resources_config": "limits"}
+    webhook = webhook_with(registry, Away({}), **files, **found)
+    webhook.start()
+    try:
+        assert webhook.ready() == (
+            "the admission webhook has not read yet whether limits become claims"
+        )
     finally:
         webhook.stop()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.extender.gcushare.annotator import AssignmentAnnotator
-from dra_driver.kube.errors import Conflict, NotFound, Unavailable
+from dra_driver.kube.errors import Conflict, Invalid, NotFound, Unavailable
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.node_cards import NodeCard
 from dra_driver.model.errors import GcuError, Refused
@@ -114,7 +114,9 @@ def test_a_pod_that_cannot_be_told_keeps_no_other_one_waiting(world: World) -> N
     assert world.api.patches[-2][0] == "a"
 
 
-@pytest.mark.parametrize("error", [NotFound("gone"), Conflict("another UID")], ids=repr)
+@pytest.mark.parametrize(
+    "error", [NotFound("gone"), Conflict("another UID"), Invalid("another UID")], ids=repr
+)
 def test_a_pod_that_is_gone_is_not_tried_again(world: World, error: GcuError) -> None:
     world.api.refusals["patch"] = [error]
     world.write_due()
