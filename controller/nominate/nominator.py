@@ -336,6 +336,7 @@ class Nominator:
     def _keep_waiting(self, asked: PodClaims, unplaced: Unplaced) -> None:
         """A few of the pods that wait for room have no gate."""
         pod, key = asked.pod, pods.key_of(asked.pod)
+        self._named.forget(key)
         self._line.keep(asked, unplaced)
         if unplaced.depends_on_devices:
             return

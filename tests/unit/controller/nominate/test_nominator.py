@@ -1,0 +1,41 @@
+"""Pods of no group, while kube-scheduler allocates: their names, and what becomes of them."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from dra_driver.kube.resources import PODS
+from tests.unit.controller.nominate.test_group_nominator import Cluster, taken
+
+
+class Singles(Cluster):
+    """As `Cluster`, with pods that are members of no group."""
+
+    def ask_for_card(self, *names: str, **spec: Any) -> list[str]:
+        """Gated pods for a card each. Returns the nodes that are named for them."""
+        self.join("", *names, schedulingGroup=None, **spec)
+        self.run_until_idle()
+        return self.named(*names)
+
+    def bind_to(self, name: str, node: str) -> None:
+        bound = copy.deepcopy(self.api.live[PODS, name])
+        bound["spec"]["nodeName"] = node
+        self.put(PODS, bound)
+        self.run_until_idle()
+
+    def followed(self, word: str) -> float:
+        """How many pods were bound whose node was named, by whether it is that node."""
+        counted = "gcu_controller_nominated_pods_bound_total"
+        return self.metric(counted, {"followed": word})
+
+
+def test_a_name_that_was_refused_and_has_no_room_any_more_is_not_counted() -> None:
+    """kube-scheduler binds the pod later, where it likes."""
+    world = Singles({"a": 1, "b": 0})
+    assert world.ask_for_card("p") == ["a"]
+    taken(world, "a", 0)
+    world.refuse("p", lose="p")
+    world.run_until_idle()
+    world.bind_to("p", "b")
+    assert world.followed("false") == 0
