@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from controller.cache import pods
 from controller.cache.keys import Key
 from controller.nominate.followed_names import FollowedNames
-from controller.nominate.nominations import Nominations
+from controller.nominate.nominations import Nominations, is_judged
 from controller.nominate.replica_names import LONGEST, ReplicaNames
 from controller.reconcile.context import Context
 from controller.write.commands import LiftGate
@@ -23,6 +23,7 @@ class NamedPods:
         self._context = context
         self._replicas = ReplicaNames(context.dispatcher.dispatch, context.clock)
         self._nodes: dict[Key, str] = {}  # of pods that are not bound
+        self._judged_until: dict[Key, float] = {}  # of named pods without a gate
 
     def add(self, pod: Object, node: str, claims: Iterable[Object]) -> None:
         """`claims` are as `Nomination.claims`. The node of a pod that came without a gate, and that
@@ -45,6 +46,19 @@ class NamedPods:
         """Write names that were held for too long, that of the pod among them."""
         self._replicas.go_on(key)
 
+    def await_verdict(self, pod: Object) -> None:
+        """End the nomination of a pod that kube-scheduler has left without a word for too long:
+        perhaps nobody serves its `schedulerName`. Each step plans this anew."""
+        key, now = pods.key_of(pod), self._context.clock()
+        if pods.has_our_gate(pod) or is_judged(pod) or not self.nominations.has(pod):
+            return
+        until = self._judged_until.setdefault(key, now + pods.BINDING_LIMIT)
+        if now < until:
+            self._context.queue.add(key, until)
+        else:
+            self.end(key)
+            self.forget(key)
+
     def on_tried(self, key: Key) -> None:
         """A claim of the pod counts as it is: kube-scheduler has found a place for the pod, so the
         next replica may come to it."""
@@ -55,6 +69,7 @@ class NamedPods:
         """The pod's nomination ends: what it held may serve others, and one more may be named."""
         named = self.nominations.end(key, is_bound=is_bound)
         self._replicas.end(key)
+        self._judged_until.pop(key, None)
         if named is None:
             return
         queue, now = self._context.queue, self._context.clock()
@@ -79,3 +94,4 @@ class NamedPods:
         self.nominations.clear()
         self._replicas.clear()
         self._nodes.clear()
+        self._judged_until.clear()

@@ -118,6 +118,7 @@ class Nominator:
             return
         if context.dispatcher.in_flight(pod):
             return
+        self._named.await_verdict(pod)
         group = context.cache.groups.group_of(pod)
         if group is not None and not _is_over(pod):
             self._arrivals.see(pod)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from controller.cache.pods import BINDING_LIMIT
 from dra_driver.kube.resources import PODS
 from tests.unit.controller.nominate.test_group_nominator import Cluster, taken
 
@@ -37,5 +38,39 @@ def test_a_name_that_was_refused_and_has_no_room_any_more_is_not_counted() -> No
     taken(world, "a", 0)
     world.refuse("p", lose="p")
     world.run_until_idle()
+    world.bind_to("p", "b")
+    assert world.followed("false") == 0
+
+
+def test_pods_that_nobody_schedules_use_up_the_limit_no_longer() -> None:
+    """Whatever else comes meanwhile."""
+    world = Singles({"a": 2}, nomination_limit=1)
+    assert world.ask_for_card("p") == ["a"]
+    assert world.ask_for_card("q") == [""]
+    world.after(BINDING_LIMIT / 2)
+    world.change("p", phase="Pending")
+    world.after(BINDING_LIMIT / 2 - 1)
+    assert world.named("q") == [""]
+    world.after(1)
+    assert world.named("q") == ["a"]
+
+
+def test_a_gang_that_nobody_schedules_holds_its_cards_no_longer() -> None:
+    world = Singles({"a": 2}, gang=2)
+    world.join("g", *"pq")
+    world.run_until_idle()
+    assert world.named("p", "q") == ["a", "a"]
+    assert world.ask_for_card("r") == [""]
+    world.after(BINDING_LIMIT)
+    assert world.named("r") == ["a"]
+
+
+def test_a_pod_that_is_tried_too_late_is_not_counted() -> None:
+    """Another one is named for the card by then."""
+    world = Singles({"a": 1, "b": 0})
+    assert world.ask_for_card("p") == ["a"]
+    assert world.ask_for_card("q") == [""]
+    world.after(BINDING_LIMIT)
+    assert world.named("p", "q") == ["a", "a"]
     world.bind_to("p", "b")
     assert world.followed("false") == 0
