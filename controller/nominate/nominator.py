@@ -285,7 +285,8 @@ class Nominator:
             self._leave_to_scheduler(pod)
             return
         except (Refused, InvalidValue) as error:
-            self._line.refuse(pod, claims.values(), str(error))
+            if not self._takes_back(pod):
+                self._line.refuse(pod, claims.values(), str(error))
             return
         self._arrivals.count(asked)
         if asked.wanted:
@@ -338,6 +339,8 @@ class Nominator:
         """A few of the pods that wait for room have no gate."""
         pod, key = asked.pod, pods.key_of(asked.pod)
         self._named.forget(key)
+        if self._takes_back(pod):
+            return
         self._line.keep(asked, unplaced)
         if unplaced.depends_on_devices:
             return
@@ -346,6 +349,14 @@ class Nominator:
             self._lifted.add(key)
         elif not is_costly(asked, selectors) and self._lifted.admit(key):
             self._context.dispatcher.dispatch(LiftGate(key=key, pod=pod))
+
+    def _takes_back(self, pod: Object) -> bool:
+        """Whether the pod, which is to wait, has its gate and a name: its gate could not be lifted
+        after it was named. The name goes, and another step decides anew."""
+        if not (pods.has_our_gate(pod) and pods.nominated_node(pod)):
+            return False
+        self._context.dispatcher.dispatch(ClearNomination(key=pods.key_of(pod), pod=pod))
+        return True
 
     def _leave_to_scheduler(self, pod: Object) -> None:
         """Nothing of ours is to be placed for the pod, or devices of another driver may take the

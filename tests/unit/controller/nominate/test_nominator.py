@@ -6,8 +6,10 @@ import copy
 from typing import Any
 
 from controller.cache.pods import BINDING_LIMIT
-from dra_driver.kube.resources import PODS
-from tests.unit.controller.nominate.test_group_nominator import Cluster, taken
+from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
+from tests.unit.controller.nominate.test_group_nominator import Cluster, asking, taken
+from tests.unit.controller.test_pod_groups import OURS
+from tests.unit.controller.world import pod
 
 
 class Singles(Cluster):
@@ -74,3 +76,25 @@ def test_a_pod_that_is_tried_too_late_is_not_counted() -> None:
     assert world.named("p", "q") == ["a", "a"]
     world.bind_to("p", "b")
     assert world.followed("false") == 0
+
+
+def test_what_waits_with_its_gate_keeps_no_name() -> None:
+    """A former leader wrote it, and was killed before it lifted the gate; the card was taken since.
+    kube-scheduler and autoscalers would count the pod there."""
+    world = Singles({"a": 1})
+    taken(world, "a", 0)
+    assert world.ask_for_card("p", status={"nominatedNodeName": "a"}) == [""]
+    assert world.gated("p") == ["p"]
+    assert "1 held" in world.notes_of("Pod", "p")[-1]
+
+
+def test_what_may_not_have_its_devices_keeps_no_name() -> None:
+    """The former leader knew another version of the claim's class."""
+    world = Singles({"a": 1})
+    odd = asking("c-p")
+    odd["spec"]["devices"]["requests"][0]["exactly"]["unknownField"] = 1
+    world.put(RESOURCE_CLAIMS, odd)
+    world.put(PODS, pod("p", "c-p", status={"nominatedNodeName": "a"}, schedulingGates=[OURS]))
+    world.run_until_idle()
+    assert world.named("p") == [""]
+    assert "unknownField" in world.notes_of("Pod", "p")[-1]
