@@ -70,6 +70,8 @@ class NamedPods:
         named = self.nominations.end(key, is_bound=is_bound)
         self._replicas.end(key)
         self._judged_until.pop(key, None)
+        if not is_bound:
+            self.forget_made(key)
         if named is None:
             return
         queue, now = self._context.queue, self._context.clock()
@@ -78,6 +80,12 @@ class NamedPods:
             for user in map(pods.key_of, self._context.cache.pods_of(claim)):
                 if user != key:
                     queue.add(user, now)
+
+    def forget_made(self, key: Key) -> None:
+        """Another device plugin serves the limits of the pod, or the pod is gone: kube-scheduler
+        has made no claim for them, or it came and went unseen."""
+        if node := self.nominations.forget_made(key):
+            self._context.queue.on_nodes_changed([node])
 
     def count(self, pod: Object) -> None:
         """The pod is bound, or has ended."""

@@ -21,7 +21,7 @@ from controller.nominate.group_line import GroupLine
 from controller.nominate.group_nominator import GroupNominator
 from controller.nominate.group_reader import GroupReader
 from controller.nominate.lifted_pods import LiftedPods
-from controller.nominate.limits_claim import claims_of
+from controller.nominate.limits_claim import claims_of, has_made_claim
 from controller.nominate.metrics import NominationMetrics
 from controller.nominate.named_pods import NamedPods
 from controller.nominate.nominations import Nominations, is_judged
@@ -118,24 +118,21 @@ class Nominator:
             return
         if context.dispatcher.in_flight(pod):
             return
+        if _is_over(pod):
+            self._end(pod)
+            return
         self._named.await_verdict(pod)
         group = context.cache.groups.group_of(pod)
-        if group is not None and not _is_over(pod):
+        if group is not None:
             self._arrivals.see(pod)
             self._groups.reconcile(pod, group)
             return
-        if self.nominations.has(pod) and not (_is_over(pod) or is_judged(pod)):
+        if self.nominations.has(pod) and not is_judged(pod):
             self._named.go_on(key)
             return
-        self._named.end(key, is_bound=bool(pods.node_name(pod)))
-        claims = claims_of(context.cache, pod)
-        if _is_over(pod):
-            self._groups.forget(key, is_bound=bool(pods.node_name(pod)))
-            self._named.count(pod)
-            self.remove_waiting(key)
-            self._arrivals.forget(key)
-            return
+        self._named.end(key)
         self._arrivals.see(pod)
+        claims = claims_of(context.cache, pod)
         if is_judged(pod) and pods.nominated_node(pod) and not pods.may_preempt(pod):
             # kube-scheduler leaves the name to such a pod alone, and counts the pod there.
             context.dispatcher.dispatch(ClearNomination(key=key, pod=pod))
@@ -143,6 +140,17 @@ class Nominator:
             self._await_claims(pod)
         else:
             self._decide(pod, claims)
+
+    def _end(self, pod: Object) -> None:
+        """The pod is bound, ends, or is held by others."""
+        key, is_bound = pods.key_of(pod), bool(pods.node_name(pod))
+        self._named.end(key, is_bound=is_bound and not pods.is_done(pod))
+        if is_bound and not has_made_claim(pod):
+            self._named.forget_made(key)
+        self._groups.forget(key, is_bound=is_bound)
+        self._named.count(pod)
+        self._forget_waiting(key)
+        self._arrivals.forget(key)
 
     def on_claim(self, key: Key, claim: Object | None) -> None:
         """The claim may have been allocated. kube-scheduler may have chosen other devices than
@@ -204,6 +212,9 @@ class Nominator:
         """The pod waits for nothing of this controller, or is gone."""
         self._groups.forget(key)
         self._named.end(key)
+        self._forget_waiting(key)
+
+    def _forget_waiting(self, key: Key) -> None:
         self._context.queue.remove_waiting(key)
         self._reader.forget(key)
         self._named.forget(key)

@@ -7,9 +7,10 @@ from typing import Any
 
 from controller.cache.pods import BINDING_LIMIT
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
+from dra_driver.model.names import CLASS_LIMIT_PREFIX, CLASS_WHOLE
 from tests.unit.controller.nominate.test_group_nominator import Cluster, asking, taken
 from tests.unit.controller.test_pod_groups import OURS
-from tests.unit.controller.world import pod
+from tests.unit.controller.world import FAIRNESS, pod
 
 
 class Singles(Cluster):
@@ -98,3 +99,47 @@ def test_what_may_not_have_its_devices_keeps_no_name() -> None:
     world.run_until_idle()
     assert world.named("p") == [""]
     assert "unknownField" in world.notes_of("Pod", "p")[-1]
+
+
+class ByLimits(Singles):
+    """The pod `p` was named for the only card by a limit that kube-scheduler makes a claim for, and
+    is bound to `a`. The watch of claims has reported none. `q` waits for the card."""
+
+    def __init__(self, *, is_made: bool) -> None:
+        super().__init__({"a": 1})
+        limits = {f"{CLASS_LIMIT_PREFIX}{CLASS_WHOLE}": "1"}
+        resources = {"limits": limits, "requests": limits}
+        containers = [{"name": "main", "resources": resources}]
+        self.put(PODS, pod("p", schedulingGates=[OURS], containers=containers))
+        self.run_until_idle()
+        assert self.named("p") == ["a"]
+        assert self.ask_for_card("q") == [""]
+        if is_made:
+            self.change("p", extendedResourceClaimStatus={"resourceClaimName": "made"})
+        self.bind_to("p", "a")
+
+
+def test_limits_that_another_device_plugin_serves_hold_nothing() -> None:
+    """kube-scheduler bound the pod without a claim."""
+    assert ByLimits(is_made=False).named("q") == ["a"]
+
+
+def test_a_claim_for_limits_counts_before_it_is_seen() -> None:
+    world = ByLimits(is_made=True)
+    world.after(FAIRNESS)
+    assert world.named("q") == [""]
+
+
+def test_a_claim_for_limits_that_is_never_seen_holds_nothing_once_its_pod_is_gone() -> None:
+    """It came and went while the watch of claims was away."""
+    world = ByLimits(is_made=True)
+    world.remove(PODS, "p")
+    world.after(20)
+    assert world.named("q") == ["a"]
+
+
+def test_a_claim_for_limits_that_is_never_seen_holds_nothing_once_its_pod_has_ended() -> None:
+    world = ByLimits(is_made=True)
+    world.change("p", phase="Succeeded")
+    world.after(20)
+    assert world.named("q") == ["a"]
