@@ -8,7 +8,7 @@ from controller.cache import pods
 from controller.cache.keys import Key
 from controller.nominate.followed_names import FollowedNames
 from controller.nominate.nominations import Nominations, is_judged
-from controller.nominate.replica_names import LONGEST, ReplicaNames
+from controller.nominate.replica_names import ReplicaNames
 from controller.reconcile.context import Context
 from controller.write.commands import LiftGate
 from dra_driver.model.claims.claim import Object
@@ -35,16 +35,21 @@ class NamedPods:
     def write(self, command: LiftGate) -> None:
         """Name the node of a pod that was added, and lift the gate, in its turn."""
         self._replicas.add(command)
-        if self.is_held(command.key):
-            self._context.queue.add(command.key, self._context.clock() + LONGEST)
+        self._plan(command.key)
 
     def is_held(self, key: Key) -> bool:
         """Whether it is not the pod's turn yet."""
         return self._replicas.is_held(key)
 
     def go_on(self, key: Key) -> None:
-        """Write names that were held for too long, that of the pod among them."""
+        """Write names that were held for too long, that of the pod among them. Each step of a held
+        pod plans the next one anew."""
         self._replicas.go_on(key)
+        self._plan(key)
+
+    def _plan(self, key: Key) -> None:
+        if (until := self._replicas.held_until(key)) is not None:
+            self._context.queue.add(key, until)
 
     def await_verdict(self, pod: Object) -> None:
         """End the nomination of a pod that kube-scheduler has left without a word for too long:
