@@ -34,11 +34,15 @@ from controller.reconcile.waiting_line import WaitingLine
 from controller.write.commands import Answer, ClearNomination, LiftGate, NameNode, ReadVolumes
 from dra_driver.kube.errors import Conflict, Forbidden, Invalid, KubeError
 from dra_driver.kube.resources import PODS
-from dra_driver.model.claims.claim import Object
+from dra_driver.model.claims.claim import Object, claim_names
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.selector.allowance import AllowanceSpent
 
-_CLAIMS_WITHIN = 2.0  # seconds in which kube-controller-manager makes a pod's claims from templates
+_CLAIMS_WITHIN = 2.0  # seconds in which the claims come that a pod names
+_MADE_WITHIN = 50.0
+"""Seconds in which kube-controller-manager makes a pod's claims from templates. With its defaults
+(1.37.2, kube-api-qps 20, two writes a pod) it makes those of 500 pods. After an absence of the API
+server its watches may wait for 30 s. After a minute a gate counts as undecided (`GatedPods`)."""
 _EXPECT_TRIES = 3  # a step that was stopped has found out something for the next one
 _NOT_NAMED = "GcuNodeNotNamed"
 _NOT_LIFTED = "GcuGateNotLifted"
@@ -380,7 +384,8 @@ class Nominator:
         """A pod is named when all its claims exist: cluster-autoscaler fails on one that names a
         node and lacks a claim. kube-scheduler says what is missing."""
         key, now = pods.key_of(pod), self._context.clock()
-        until = self._claims_until.get(key, now + _CLAIMS_WITHIN)
+        within = _MADE_WITHIN if None in claim_names(pod).values() else _CLAIMS_WITHIN
+        until = self._claims_until.get(key, now + within)
         if not pods.has_our_gate(pod) or now >= until:
             self._leave_to_scheduler(pod)
         else:

@@ -143,3 +143,45 @@ def test_a_claim_for_limits_that_is_never_seen_holds_nothing_once_its_pod_has_en
     world.change("p", phase="Succeeded")
     world.after(20)
     assert world.named("q") == ["a"]
+
+
+class FromTemplate(Singles):
+    """The pod `p` came, and kube-controller-manager has not made its claim yet."""
+
+    def __init__(self) -> None:
+        super().__init__({"a": 1})
+        made = pod("p", "c-p", schedulingGates=[OURS])
+        made["spec"]["resourceClaims"] = [{"name": "c-p", "resourceClaimTemplateName": "card"}]
+        self.put(PODS, made)
+        self.run_until_idle()
+
+    def make_claim(self) -> None:
+        made = asking("c-p-x")
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "uid-p", "controller": True}
+        made["metadata"]["ownerReferences"] = [owner]
+        self.put(RESOURCE_CLAIMS, made)
+        self.change("p", resourceClaimStatuses=[{"name": "c-p", "resourceClaimName": "c-p-x"}])
+        self.run_until_idle()
+
+
+def test_a_claim_that_is_made_for_the_pod_may_come_late() -> None:
+    """kube-controller-manager makes ten a second: here 400 pods were before this one."""
+    world = FromTemplate()
+    world.after(40)
+    assert world.gated("p") == ["p"]
+    world.make_claim()
+    assert world.named("p") == ["a"]
+
+
+def test_a_pod_whose_claim_is_never_made_does_not_keep_its_gate() -> None:
+    world = FromTemplate()
+    world.after(50)
+    assert (world.gated("p"), world.named("p")) == ([], [""])
+
+
+def test_a_claim_that_somebody_has_yet_to_create_is_not_waited_for() -> None:
+    world = Singles({"a": 1})
+    world.put(PODS, pod("p", "missing", schedulingGates=[OURS]))
+    world.run_until_idle()
+    world.after(2)
+    assert (world.gated("p"), world.named("p")) == ([], [""])
