@@ -8,9 +8,10 @@ from typing import Any
 from controller.cache.pods import BINDING_LIMIT
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.names import CLASS_LIMIT_PREFIX, CLASS_WHOLE
+from tests.unit.controller.allocator.build import allocated
 from tests.unit.controller.nominate.test_group_nominator import Cluster, asking, taken
 from tests.unit.controller.test_pod_groups import OURS
-from tests.unit.controller.world import FAIRNESS, pod
+from tests.unit.controller.world import FAIRNESS, pod, reserved
 
 
 class Singles(Cluster):
@@ -99,6 +100,26 @@ def test_what_may_not_have_its_devices_keeps_no_name() -> None:
     world.run_until_idle()
     assert world.named("p") == [""]
     assert "unknownField" in world.notes_of("Pod", "p")[-1]
+
+
+def test_a_new_leader_names_pods_before_it_checks_claims_in_use() -> None:
+    """Only for devices that are allocated twice, and a cluster has tens of thousands of them."""
+    world = Singles({"a": 2})
+    world.fence.close()
+    for name in ("first", "second"):
+        found = reserved(allocated(f"c-{name}", "a", "whole-0000-00-00-0"), name)
+        world.put(RESOURCE_CLAIMS, found)
+        world.put(PODS, pod(name, f"c-{name}", nodeName="a"))
+    world.join("", "p", schedulingGroup=None)
+    world.run_until_idle()
+    world.lead("2")
+    world.run_until_idle()
+    conflicts = "gcu_controller_conflicting_allocations"
+    assert (world.named("p"), world.metric(conflicts)) == (["a"], 0)
+    world.bind("p")
+    world.run_until_idle()
+    world.after(1)
+    assert world.metric(conflicts) == 2
 
 
 class ByLimits(Singles):
