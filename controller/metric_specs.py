@@ -40,7 +40,8 @@ LONGEST_WAIT: Final = GaugeSpec(
 )
 NOMINATED_PODS: Final = GaugeSpec(
     "gcu_controller_nominated_pods",
-    "Pods whose node was named, and that kube-scheduler has neither bound nor refused.",
+    "Pods whose node was named, and that kube-scheduler has neither bound nor refused, for ten "
+    "minutes at most.",
 )
 NOMINATED_PODS_BOUND: Final = CounterSpec(
     "gcu_controller_nominated_pods_bound",

@@ -98,7 +98,8 @@ class ControllerSettings(Settings, LogSettings):
     nomination_limit: int = Field(
         500,
         ge=1,
-        description="Most pods whose node is named at a time, until they are bound or refused.",
+        description="Most pods whose node is named at a time, until they are bound or refused. "
+        "A pod that no scheduler tries counts for ten minutes.",
     )
     nomination_waiting: int = Field(
         20,

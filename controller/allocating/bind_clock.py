@@ -12,12 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from controller.cache.pods import Condition
+from controller.cache.pods import BINDING_LIMIT, Condition
 from dra_driver.util.backoff import Backoff
 
-BINDING_LIMIT: Final = 600.0
-"""Seconds that kube-scheduler gives a binding that waits for volumes (1.37.1, VolumeBindingArgs,
-bindTimeoutSeconds)."""
 UNUSED_LIMIT: Final = 330.0
 """Seconds after which an allocation is released though nobody else can use it. kube-scheduler tries
 a pod again five minutes after it rejected the pod, and checks for such pods every thirty seconds

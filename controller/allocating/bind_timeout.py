@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from controller.allocating.backoff import Allocated
-from controller.allocating.bind_clock import BINDING_LIMIT, UNUSED_LIMIT
+from controller.allocating.bind_clock import UNUSED_LIMIT
 from controller.allocating.clocks import Clocks
 from controller.allocating.commands import Handover
 from controller.allocating.deallocator import Deallocator, is_idle, is_unbound
@@ -111,7 +111,7 @@ class BindTimeout:
         verdict, is_binding = pods.verdict(pod), self._is_binding(unit)
         for_others = patience
         if is_binding or mine.binds_volumes:
-            for_others = max(patience, BINDING_LIMIT)
+            for_others = max(patience, pods.BINDING_LIMIT)
         elif verdict is not None and pods.missed_preemption(verdict):
             for_others = max(patience, UNUSED_LIMIT)
         by_verdict = (

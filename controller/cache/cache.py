@@ -321,14 +321,24 @@ class ClusterCache:
 
     def unfinished(self) -> Iterator[Changed]:
         """All objects that may need a step, as new ones. Claims in use and their running pods, of
-        which a cluster has the most, need none: each would keep the first waiting pod waiting."""
+        which a cluster has the most, need none: each would keep the first waiting pod waiting. But
+        where this controller allocates, claims in use that others allocated do."""
         for resource in RESOURCE_OF.values():
             for stored in tuple(self._objects[resource].values()):
                 obj = unpacked(stored)
-                if resource is RESOURCE_CLAIMS and is_in_use(obj) and allocated_by_us(obj):
+                if resource is RESOURCE_CLAIMS and self._is_finished(obj):
                     continue
                 if resource is not PODS or not self._counts.is_served(obj):
                     yield Changed(resource, None, obj)
+
+    def _is_finished(self, claim: Object) -> bool:
+        return is_in_use(claim) and (self._inventory.for_scheduler or allocated_by_us(claim))
+
+    def claims_in_use(self) -> Iterator[Key]:
+        """Those that somebody has reserved."""
+        for stored in tuple(self._objects[RESOURCE_CLAIMS].values()):
+            if is_in_use(claim := unpacked(stored)):
+                yield Key.of_claim(claim)
 
     def pods_of_template(self, key: Key) -> list[Object]:
         """The pods that name the claim template, those that have ended left out."""

@@ -21,6 +21,9 @@ Pod = Mapping[str, Any]
 Condition = tuple[str, str] | None
 """Reason and message of a pod's condition PodScheduled while that is false; None without one."""
 DEFAULT_SCHEDULER: Final = "default-scheduler"  # what the API server writes
+BINDING_LIMIT: Final = 600.0
+"""Seconds that kube-scheduler gives a binding that waits for volumes (1.37.1, VolumeBindingArgs,
+bindTimeoutSeconds)."""
 # kube-scheduler 1.34.4 to 1.37.2, plugins/dynamicresources, Filter
 _UNALLOCATED = "cannot allocate all claims"
 _UNAVAILABLE = "resourceclaim not available on the node"

@@ -325,6 +325,7 @@ class GroupNominator:
         for pod in waiting:
             key = pods.key_of(pod)
             self.named.end(key)
+            self.named.forget(key)
             if pods.nominated_node(pod) and not self.context.dispatcher.in_flight(pod):
                 self.context.dispatcher.dispatch(ClearNomination(key=key, pod=pod))
 

@@ -10,7 +10,7 @@ from controller.allocator.state import State
 from controller.cache import pods
 from controller.cache.cache import ClusterCache
 from controller.cache.claims import name_to_be_made
-from controller.cache.keys import uid_of
+from controller.cache.keys import Key, Subject, uid_of
 from controller.nominate.scheduler_claim import devices_by_scheduler
 from dra_driver.asks.limits import limit_names
 from dra_driver.model.claims.claim import Object
@@ -36,7 +36,7 @@ def claims_of(cache: ClusterCache, pod: Object) -> dict[str, Object] | None:
 def claim_to_be_made(pod: Object, state: State) -> Object | None:
     """None if the pod has no limit that is a DeviceClass of this driver, or has its claim already.
     Raises Refused for limits that no API server stores."""
-    if (pod.get("status") or {}).get("extendedResourceClaimStatus"):
+    if has_made_claim(pod):
         return None
     if not limit_names(pod, _is_extended):
         return None
@@ -57,9 +57,20 @@ def claim_to_be_made(pod: Object, state: State) -> Object | None:
     return {"metadata": metadata, "spec": {"devices": devices}}
 
 
+def has_made_claim(pod: Object) -> bool:
+    """Whether kube-scheduler has made a claim for the pod's limits: it says so before it binds the
+    pod (1.37.2, PreBind of plugins/dynamicresources)."""
+    return bool((pod.get("status") or {}).get("extendedResourceClaimStatus"))
+
+
 def _is_extended(limit: str) -> bool:
     """Whether a DeviceClass may serve it: what kubelets serve themselves has no domain."""
     return "/" in limit
+
+
+def key_to_be_made(pod: Key) -> Key:
+    """The key of the claim that is to be made for that pod."""
+    return Key(Subject.CLAIM, pod.namespace, name_to_be_made(pod.name))
 
 
 def uid_to_be_made(pod_uid: str) -> str:

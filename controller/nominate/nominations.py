@@ -10,7 +10,7 @@ from typing import Final
 from controller.cache import pods
 from controller.cache.cache import ClusterCache
 from controller.cache.keys import Key, uid_of
-from controller.nominate.limits_claim import is_made, uid_to_be_made
+from controller.nominate.limits_claim import is_made, key_to_be_made, uid_to_be_made
 from dra_driver.model.claims.claim import Object, all_results, allocation
 
 _GATED: Final = "SchedulingGated"
@@ -156,6 +156,15 @@ class Nominations:
             self._users.pop(Key.of_claim(claim), None)
             self._forget(Key.of_claim(claim))
         return named
+
+    def forget_made(self, key: Key) -> str:
+        """No claim for the pod's limits is seen any more. Returns the node of which devices were
+        expected for it; empty without one."""
+        claim = key_to_be_made(key)
+        expected = self._expected.get(claim)
+        self._users.pop(claim, None)
+        self._forget(claim)
+        return "" if expected is None else expected.node
 
     def clear(self) -> None:
         """Another replica leads."""

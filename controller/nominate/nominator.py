@@ -21,7 +21,7 @@ from controller.nominate.group_line import GroupLine
 from controller.nominate.group_nominator import GroupNominator
 from controller.nominate.group_reader import GroupReader
 from controller.nominate.lifted_pods import LiftedPods
-from controller.nominate.limits_claim import claims_of
+from controller.nominate.limits_claim import claims_of, has_made_claim
 from controller.nominate.metrics import NominationMetrics
 from controller.nominate.named_pods import NamedPods
 from controller.nominate.nominations import Nominations, is_judged
@@ -34,11 +34,15 @@ from controller.reconcile.waiting_line import WaitingLine
 from controller.write.commands import Answer, ClearNomination, LiftGate, NameNode, ReadVolumes
 from dra_driver.kube.errors import Conflict, Forbidden, Invalid, KubeError
 from dra_driver.kube.resources import PODS
-from dra_driver.model.claims.claim import Object
+from dra_driver.model.claims.claim import Object, claim_names
 from dra_driver.model.errors import InvalidValue, Refused
 from dra_driver.selector.allowance import AllowanceSpent
 
-_CLAIMS_WITHIN = 2.0  # seconds in which kube-controller-manager makes a pod's claims from templates
+_CLAIMS_WITHIN = 2.0  # seconds in which the claims come that a pod names
+_MADE_WITHIN = 50.0
+"""Seconds in which kube-controller-manager makes a pod's claims from templates. With its defaults
+(1.37.2, kube-api-qps 20, two writes a pod) it makes those of 500 pods. After an absence of the API
+server its watches may wait for 30 s. After a minute a gate counts as undecided (`GatedPods`)."""
 _EXPECT_TRIES = 3  # a step that was stopped has found out something for the next one
 _NOT_NAMED = "GcuNodeNotNamed"
 _NOT_LIFTED = "GcuGateNotLifted"
@@ -118,23 +122,21 @@ class Nominator:
             return
         if context.dispatcher.in_flight(pod):
             return
+        if _is_over(pod):
+            self._end(pod)
+            return
+        self._named.await_verdict(pod)
         group = context.cache.groups.group_of(pod)
-        if group is not None and not _is_over(pod):
+        if group is not None:
             self._arrivals.see(pod)
             self._groups.reconcile(pod, group)
             return
-        if self.nominations.has(pod) and not (_is_over(pod) or is_judged(pod)):
+        if self.nominations.has(pod) and not is_judged(pod):
             self._named.go_on(key)
             return
-        self._named.end(key, is_bound=bool(pods.node_name(pod)))
-        claims = claims_of(context.cache, pod)
-        if _is_over(pod):
-            self._groups.forget(key, is_bound=bool(pods.node_name(pod)))
-            self._named.count(pod)
-            self.remove_waiting(key)
-            self._arrivals.forget(key)
-            return
+        self._named.end(key)
         self._arrivals.see(pod)
+        claims = claims_of(context.cache, pod)
         if is_judged(pod) and pods.nominated_node(pod) and not pods.may_preempt(pod):
             # kube-scheduler leaves the name to such a pod alone, and counts the pod there.
             context.dispatcher.dispatch(ClearNomination(key=key, pod=pod))
@@ -142,6 +144,17 @@ class Nominator:
             self._await_claims(pod)
         else:
             self._decide(pod, claims)
+
+    def _end(self, pod: Object) -> None:
+        """The pod is bound, ends, or is held by others."""
+        key, is_bound = pods.key_of(pod), bool(pods.node_name(pod))
+        self._named.end(key, is_bound=is_bound and not pods.is_done(pod))
+        if is_bound and not has_made_claim(pod):
+            self._named.forget_made(key)
+        self._groups.forget(key, is_bound=is_bound)
+        self._named.count(pod)
+        self._forget_waiting(key)
+        self._arrivals.forget(key)
 
     def on_claim(self, key: Key, claim: Object | None) -> None:
         """The claim may have been allocated. kube-scheduler may have chosen other devices than
@@ -203,6 +216,9 @@ class Nominator:
         """The pod waits for nothing of this controller, or is gone."""
         self._groups.forget(key)
         self._named.end(key)
+        self._forget_waiting(key)
+
+    def _forget_waiting(self, key: Key) -> None:
         self._context.queue.remove_waiting(key)
         self._reader.forget(key)
         self._named.forget(key)
@@ -284,7 +300,8 @@ class Nominator:
             self._leave_to_scheduler(pod)
             return
         except (Refused, InvalidValue) as error:
-            self._line.refuse(pod, claims.values(), str(error))
+            if not self._takes_back(pod):
+                self._line.refuse(pod, claims.values(), str(error))
             return
         self._arrivals.count(asked)
         if asked.wanted:
@@ -336,6 +353,9 @@ class Nominator:
     def _keep_waiting(self, asked: PodClaims, unplaced: Unplaced) -> None:
         """A few of the pods that wait for room have no gate."""
         pod, key = asked.pod, pods.key_of(asked.pod)
+        self._named.forget(key)
+        if self._takes_back(pod):
+            return
         self._line.keep(asked, unplaced)
         if unplaced.depends_on_devices:
             return
@@ -344,6 +364,14 @@ class Nominator:
             self._lifted.add(key)
         elif not is_costly(asked, selectors) and self._lifted.admit(key):
             self._context.dispatcher.dispatch(LiftGate(key=key, pod=pod))
+
+    def _takes_back(self, pod: Object) -> bool:
+        """Whether the pod, which is to wait, has its gate and a name: its gate could not be lifted
+        after it was named. The name goes, and another step decides anew."""
+        if not (pods.has_our_gate(pod) and pods.nominated_node(pod)):
+            return False
+        self._context.dispatcher.dispatch(ClearNomination(key=pods.key_of(pod), pod=pod))
+        return True
 
     def _leave_to_scheduler(self, pod: Object) -> None:
         """Nothing of ours is to be placed for the pod, or devices of another driver may take the
@@ -356,7 +384,8 @@ class Nominator:
         """A pod is named when all its claims exist: cluster-autoscaler fails on one that names a
         node and lacks a claim. kube-scheduler says what is missing."""
         key, now = pods.key_of(pod), self._context.clock()
-        until = self._claims_until.get(key, now + _CLAIMS_WITHIN)
+        within = _MADE_WITHIN if None in claim_names(pod).values() else _CLAIMS_WITHIN
+        until = self._claims_until.get(key, now + within)
         if not pods.has_our_gate(pod) or now >= until:
             self._leave_to_scheduler(pod)
         else:

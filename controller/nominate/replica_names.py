@@ -41,7 +41,7 @@ class ReplicaNames:
         self._workload_of: dict[Key, str] = {}
 
     def add(self, command: LiftGate) -> None:
-        """Write the name, at once or later. Whoever finds it held calls `go_on` after `LONGEST`."""
+        """Write the name, at once or later: `held_until` says when to call `go_on`."""
         is_alone = not (command.sequence and spread_constraints(command.pod))
         if is_alone or command.hint is not NodeHint.NAME:
             self._write(command)
@@ -53,7 +53,14 @@ class ReplicaNames:
 
     def is_held(self, key: Key) -> bool:
         """Whether the pod's name is not written yet."""
-        return key in self._workload_of and key in self._workloads[self._workload_of[key]].held
+        return self.held_until(key) is not None
+
+    def held_until(self, key: Key) -> float | None:
+        """When the pod's name is to be written at the latest; None if it is not held."""
+        if (workload := self._workload_of.get(key)) is None:
+            return None
+        held = self._workloads[workload].held.get(key)
+        return None if held is None else held[1]
 
     def go_on(self, key: Key) -> None:
         """Write what was held for too long, of the workload of the pod."""

@@ -24,6 +24,7 @@ from controller.write.commands import (
 from dra_driver.model.claims.claim import Object, results
 
 _CHECK_AGAIN = 1.0  # seconds
+_CHECK_NEXT = 0.01  # seconds between the checks of claims that were in use before
 
 
 class Observer:
@@ -34,10 +35,14 @@ class Observer:
         self._context = context
         self._nominator = nominator
         self._templates = TemplateReconciler(context)
+        self._checks_all = False
 
     def reconcile(self, key: Key) -> None:
         """Do what is to be done for the object of that name."""
         context = self._context
+        if not self._checks_all:
+            self._checks_all = True
+            self._plan_checks()
         if key.subject is Subject.TEMPLATE:
             self._templates.reconcile(key)
             return
@@ -78,8 +83,16 @@ class Observer:
 
     def clear(self) -> None:
         """As `KeyReconciler.clear`."""
+        self._checks_all = False
         if self._nominator is not None:
             self._nominator.clear()
+
+    def _plan_checks(self) -> None:
+        """Of all claims in use, since this replica leads: one after the other, as claims come
+        before pods in the queue, and a cluster has tens of thousands."""
+        now = self._context.clock()
+        for number, key in enumerate(self._context.cache.claims_in_use(), 1):
+            self._context.queue.add(key, now + number * _CHECK_NEXT)
 
     def _check_claim(self, key: Key, claim: Object | None) -> None:
         """Report devices that are allocated twice. Not while a pod is named for the node: what it

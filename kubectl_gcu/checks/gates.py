@@ -22,7 +22,7 @@ GATE_UNDECIDED: Final = Check(
     "kube-scheduler allocates, and the scheduling gate has held a pod back for more than two "
     "minutes. The pod does not wait for room: no controller leads, or it decides nothing",
 )
-_LONG: Final = 120.0  # seconds; a leader decides within two, and a new one leads within twenty
+_LONG: Final = 120.0  # seconds; a leader decides within fifty, and a new one leads within twenty
 _MOST_NAMED: Final = 3
 
 _DELETION: Final = {"$patch": "delete", "name": SCHEDULING_GATE}

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from controller.allocating.bind_clock import BINDING_LIMIT
 from controller.cache import pods
 from dra_driver.model.claims.claim import Object, allocated_at, reserved_for, results
 from dra_driver.model.names import DRIVER
@@ -27,8 +26,8 @@ NEXT: Final = (
     "minutes it takes them back in any case"
 )
 NEXT_OF_NOMINATED: Final = (
-    f"the controller keeps the devices for it for {BINDING_LIMIT // _MINUTE:.0f} minutes, because "
-    "it is being bound"
+    f"the controller keeps the devices for it for {pods.BINDING_LIMIT // _MINUTE:.0f} minutes, "
+    "because it is being bound"
 )
 NEXT_OF_REFUSED: Final = (
     "after 30 s, or some minutes where kube-scheduler may not have tried the pod since, the "

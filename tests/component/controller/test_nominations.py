@@ -546,7 +546,9 @@ def make_claim(stage: Stage, pod: str) -> str:
     made["metadata"]["ownerReferences"] = [owner | {"controller": True}]
     made["spec"]["devices"]["requests"][0]["name"] = "container-0-request-0"
     stage.add_made_claim(made)
-    return str(made["metadata"]["name"])
+    name = str(made["metadata"]["name"])
+    stage.set_status(PODS, pod, {"extendedResourceClaimStatus": {"resourceClaimName": name}})
+    return name
 
 
 @LIMITS

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from controller.allocating.bind_clock import BINDING_LIMIT, BindClock
+from controller.allocating.bind_clock import BindClock
+from controller.cache.pods import BINDING_LIMIT
 
 TRIED = "Unschedulable", "0/3 nodes are available"
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from controller.allocating.bind_clock import BINDING_LIMIT, UNUSED_LIMIT
+from controller.allocating.bind_clock import UNUSED_LIMIT
 from controller.cache.claims import MANAGER, given_up
+from controller.cache.pods import BINDING_LIMIT
 from dra_driver.kube.api import ServerVersion
 from dra_driver.kube.errors import Conflict, Unavailable
 from dra_driver.kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, RESOURCE_CLAIMS, Resource

@@ -245,6 +245,22 @@ def test_what_kube_scheduler_did_not_bind_is_taken_back() -> None:
     assert world.named(*"pqr") == ["a", "a", "a"]
 
 
+def test_names_that_were_taken_back_are_not_counted() -> None:
+    """kube-scheduler binds the members later, where it likes."""
+    world = Cluster({"a": 2, "b": 0}, gang=2)
+    world.join("g", *"pq")
+    world.run_until_idle()
+    taken(world, "a", 1)
+    world.refuse(*"pq", lose="p")
+    world.run_until_idle()
+    for name in "pq":
+        bound = copy.deepcopy(world.api.live[PODS, name])
+        bound["spec"]["nodeName"] = "b"
+        world.put(PODS, bound)
+    world.run_until_idle()
+    assert world.metric("gcu_controller_nominated_pods_bound_total", {"followed": "false"}) == 0
+
+
 def taken(world: Cluster, on: str, bus: int) -> str:
     """Somebody's claim has that card."""
     name = f"somebody-{on}-{bus}"

@@ -137,6 +137,19 @@ def test_while_kube_scheduler_is_down_the_next_ones_are_named_after_some_seconds
     assert (world.named(*"pqr"), world.gated(*"pqr")) == (["a", "a", "a"], [])
 
 
+def test_they_are_named_in_time_whatever_else_comes() -> None:
+    """Another claim gets the card that q would have had: what is held has a step."""
+    world = Cluster({"a": 4}, {"a": "1"})
+    replicas(world, *"pqr")
+    world.run_until_idle()
+    world.time += LONGEST / 2
+    taken(world, "a", 1)
+    world.run_until_idle()
+    assert world.named(*"pqr") == ["a", "", ""]
+    world.after(LONGEST / 2)
+    assert world.named(*"pqr") == ["a", "a", "a"]
+
+
 def held_on_a() -> Cluster:
     """Pod `p` is named for node `a`, and the name of `q` is held."""
     world = Cluster({"a": 2, "b": 3}, {"a": "1", "b": "2"})
