@@ -29,8 +29,14 @@ LIFTS_ONE: Final = ("--allocator=scheduler", "--nomination-waiting=1")
 
 @pytest.fixture(scope="module", autouse=True)
 def nominating(driver: Driver, control_plane: Cluster) -> Iterator[None]:
-    """The chart's rights and policies where kube-scheduler allocates."""
-    with driver.changed(allocator="scheduler", schedulerVersion=control_plane.release.version):
+    """The chart's rights and policies where kube-scheduler allocates, and serves limits for whole
+    cards."""
+    values = {
+        "allocator": "scheduler",
+        "schedulerVersion": control_plane.release.version,
+        "legacyResources": {"enabled": True, "servedByScheduler": True},
+    }
+    with driver.changed(**values):
         yield
 
 

@@ -15,6 +15,7 @@ from dra_driver.kube.errors import KubeError
 from dra_driver.kube.resources import PODS, RESOURCE_CLAIMS
 from dra_driver.model.claims.claim import Object, results
 from dra_driver.model.effects import Effects
+from dra_driver.model.names import RESOURCE_WHOLE
 from tests.cluster.cluster import Cluster
 from tests.cluster.waiting import PATIENCE, wait_until
 from tests.control_plane.conftest import Scene, Start
@@ -180,6 +181,23 @@ def test_the_controllers_token_writes_nothing_else_of_a_status(
     start(scene, "pod")
     with pytest.raises(KubeError, match=r"controller-pods\.gcu\.enflame\.com"):
         account.patch(PODS, "pod", body, namespace=scene.namespace, subresource="status")
+
+
+def test_a_node_is_named_for_limits_that_kube_scheduler_serves(
+    scene: Scene, controller: ControllerProcess
+) -> None:
+    """It makes their claim itself, when the pod has its node."""
+    machines(scene, 2, 0, 1)
+    start(scene, "first")
+    node = scene.eyes.bound("first")
+    limits = {"resources": {"limits": {RESOURCE_WHOLE: "1"}}}
+    container = {"name": "main", "image": "none", **limits}
+    made = pod_with("second", scene.namespace, schedulingGates=GATES)
+    made["spec"]["containers"] = [container]
+    scene.api.create(PODS, made)
+    assert scene.eyes.bound("second") == node
+    assert "resourceClaims" not in scene.eyes.pod("second")["spec"]
+    assert followed(controller, 2) == 2
 
 
 def test_no_node_is_named_for_a_pod_without_claims(scene: Scene, account: Client) -> None:
