@@ -52,6 +52,14 @@ ATTRIBUTES = ("attributes", DRIVER)
             (*ATTRIBUTES, "model"),
             (*ATTRIBUTES, "type"),
         },
+        "GCU.?model.optMap(m, true).hasValue()": {(*ATTRIBUTES, "model")},
+        "GCU.?model.optFlatMap(m, GCU.?type).hasValue()": {
+            (*ATTRIBUTES, "model"),
+            (*ATTRIBUTES, "type"),
+        },
+        "cel.bind(a, device.attributes, a[?'gcu.enflame.com'].optMap(g, g.x).hasValue())": {
+            ATTRIBUTES
+        },
         "[?GCU.?x].size() == 1 && {?'a': GCU.?y}.size() == 1": {
             (*ATTRIBUTES, "x"),
             (*ATTRIBUTES, "y"),

@@ -45,6 +45,8 @@ OPTIONALS: Final = Theme(
         '!optional.ofNonZeroValue(timestamp("0001-01-01T00:00:00Z")).hasValue()',
         'GCU.?model.optMap(m, m == "S60").orValue(false) && !GCU.?x.optMap(m, 1).hasValue()',
         'GCU.?model.optFlatMap(m, optional.of(m == "S60")).orValue(false)',
+        "GCU.?model.optMap(m, true).orValue(false)",
+        "CAPACITY.?memory.optFlatMap(m, optional.of(true)).orValue(false)",
         "GCU.?firmware.value().major() == 1",
         '!optional.ofNonZeroValue(device.attributes["nope"]).hasValue()',
         # As upstream reads a variable, an optional value in an optional one is gone.
@@ -53,6 +55,9 @@ OPTIONALS: Final = Theme(
     differs=(
         "GCU.?idle.orValue(true)",
         "GCU.?nothing.hasValue()",
+        "GCU.?model.optMap(m, false).orValue(true)",
+        "CAPACITY.?memory.optFlatMap(m, optional.of(false)).orValue(true)",
+        'cel.bind(a, device.?attributes, a[?"gcu.enflame.com"].optMap(g, has(g.x)).orValue(true))',
         "optional.none() == null",
         "dyn(1) == dyn(optional.of(1))",
         "optional.of(1).optMap(x, dyn(optional.of(2))) == optional.of(optional.of(2))",
