@@ -47,6 +47,9 @@ OPTIONALS: Final = Theme(
         'GCU.?model.optFlatMap(m, optional.of(m == "S60")).orValue(false)',
         "GCU.?model.optMap(m, true).orValue(false)",
         "CAPACITY.?memory.optFlatMap(m, optional.of(true)).orValue(false)",
+        # The value is taken out where the body reads the variable, and here it cannot be.
+        "cel.bind(v, GCU.?firmware, v.optMap(x, true).orValue(false))",
+        "cel.bind(v, GCU.?firmware, v.optMap(x, x.major() == 1 || true).orValue(false))",
         "GCU.?firmware.value().major() == 1",
         '!optional.ofNonZeroValue(device.attributes["nope"]).hasValue()',
         # As upstream reads a variable, an optional value in an optional one is gone.
