@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from dra_driver.selector.errors import EvaluationError
+from dra_driver.selector.errors import EvaluationError, RefusedError
 
 Value = Any
 
@@ -55,10 +55,10 @@ class Optional:
 
     @property
     def value(self) -> Value:
-        """Raises EvaluationError where there is none."""
+        """Raises EvaluationError where there is none, and the error that it is."""
         if not self.present:
             raise EvaluationError("optional.none() dereference")
-        if isinstance(self.content, EvaluationError):
+        if isinstance(self.content, EvaluationError | RefusedError):
             raise self.content.with_traceback(None)
         return self.content
 
