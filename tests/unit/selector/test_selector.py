@@ -87,6 +87,11 @@ VERSIONS_DIFFER = (
     "(true ? optional.of(device.attributes) : optional.none()).nope.hasValue()",
     "GCU.?model.optMap(m, device.attributes).value().size() == 2",
     "[device.?attributes].exists(a, a.nope.hasValue())",
+    "cel.bind(m, CAPACITY.?memory, m.value().isInteger())",
+    "cel.bind(m, CAPACITY.?memory, m in [CAPACITY.?memory])",
+    "cel.bind(v, GCU.?firmware, v != v)",
+    'cel.bind(v, GCU.?firmware, [v] == [optional.of(semver("1.0.0"))])',
+    "GCU.?firmware.optMap(v, v).value().major() == 1 || true",
 )
 
 
@@ -130,8 +135,6 @@ REASONS = {
     "GCU.?size() == 1": "syntax error at line 1, column 39",
     "GCU. 7.x == 1": "syntax error at line 1, column 39",
     "[?1] == [1]": "an element with a question mark is optional, and not a int",
-    "cel.bind(m, CAPACITY.?memory, m.value().isInteger())": "an optional quantity in a variable",
-    "GCU.?firmware.optMap(v, v).value().major() == 1": "has no value before Kubernetes 1.37",
     "GCU.?model": "its result is not a bool but a optional_type(dyn)",
 }
 

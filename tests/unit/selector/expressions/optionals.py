@@ -50,7 +50,6 @@ OPTIONALS: Final = Theme(
         "CAPACITY.?memory.optFlatMap(m, optional.of(true)).orValue(false)",
         # The value is taken out where the body reads the variable, and here it cannot be.
         "cel.bind(v, GCU.?firmware, v.optMap(x, true).orValue(false))",
-        "cel.bind(v, GCU.?firmware, v.optMap(x, x.major() == 1 || true).orValue(false))",
         "GCU.?firmware.value().major() == 1",
         '!optional.ofNonZeroValue(device.attributes["nope"]).hasValue()',
         # As upstream reads a variable, an optional value in an optional one is gone.
