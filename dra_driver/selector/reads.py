@@ -24,11 +24,13 @@ def _reads(node: Node, aliases: Aliases) -> Iterator[Path]:
         yield path[:3]
         return
     match node:
-        case syntax.Bind(variable, value, body) | syntax.OptionalMap(value, variable, body):
-            bound = _path(value, aliases)
-            if bound is None:
-                yield from _reads(value, aliases)
+        case syntax.Bind(variable, value, body) if (bound := _path(value, aliases)) is not None:
+            # Only what the body reads of the variable counts.
             yield from _reads(body, {**aliases, variable: bound})
+        case syntax.Bind(variable, value, body) | syntax.OptionalMap(value, variable, body):
+            # Whether an optional value is there counts, even where the body does not read it.
+            yield from _reads(value, aliases)
+            yield from _reads(body, {**aliases, variable: None})
         case syntax.Comprehension(_, over, variable, body, condition):
             yield from _reads(over, aliases)
             for inner in (body, condition):

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from dra_driver.selector.errors import EvaluationError
+from dra_driver.selector.errors import EvaluationError, RefusedError
 
 Value = Any
 
@@ -47,18 +47,18 @@ class Opaque:
 
 @dataclass(frozen=True, slots=True)
 class Optional:
-    """A value that may be there or not. The content may also be an error, which is raised when
-    the value is taken out."""
+    """A value that may be there or not. The content may also be a RefusedError, which is raised
+    when the value is taken out."""
 
     present: bool
     content: Value = None
 
     @property
     def value(self) -> Value:
-        """Raises EvaluationError where there is none."""
+        """Raises EvaluationError where there is none, RefusedError where the content is one."""
         if not self.present:
             raise EvaluationError("optional.none() dereference")
-        if isinstance(self.content, EvaluationError):
+        if isinstance(self.content, RefusedError):
             raise self.content.with_traceback(None)
         return self.content
 

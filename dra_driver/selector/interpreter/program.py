@@ -18,6 +18,7 @@ from dra_driver.selector.interpreter.dispatch import caller
 from dra_driver.selector.interpreter.frame import Frame, Run
 from dra_driver.selector.interpreter.selections import (
     SelectionStep,
+    content,
     either,
     optional_map,
     or_value,
@@ -170,7 +171,7 @@ class _Compiler:
 
     def _optionalmap(self, node: syntax.OptionalMap, scope: Scope) -> Run:
         target, slot = self.run(node.target, scope), self._slot()
-        inner = {**scope, node.variable: variable(slot)}
+        inner = {**scope, node.variable: content(slot)}
         return optional_map(target, slot, self.run(node.body, inner), flat=node.flat)
 
     def _comprehension(self, node: syntax.Comprehension, scope: Scope) -> Run:

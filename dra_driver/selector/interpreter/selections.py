@@ -32,6 +32,15 @@ def variable(slot: int) -> Run:
     return read
 
 
+def content(slot: int) -> Run:
+    """What the optional value in the variable holds; if that is an error, this read raises it."""
+
+    def read(frame: Frame) -> Value:
+        return reread(frame.variables[slot].value)
+
+    return read
+
+
 def selection(operand: Run, steps: Sequence[SelectionStep]) -> Run:
     """The operand with all steps done; an optional value if it or a step is optional."""
 
@@ -108,7 +117,7 @@ def or_value(optional: Run, other: Run) -> Run:
 
 
 def optional_map(target: Run, slot: int, body: Run, *, flat: bool) -> Run:
-    """``optMap``, or ``optFlatMap`` where it is `flat`; `slot` is its variable's."""
+    """``optMap``, or ``optFlatMap`` where it is `flat`; in `slot` is what its variable reads."""
 
     def run(frame: Frame) -> Value:
         frame.budget.spend(1)
@@ -117,7 +126,7 @@ def optional_map(target: Run, slot: int, body: Run, *, flat: bool) -> Run:
             raise no_overload("hasValue", optional)
         if not optional.present:
             return NOTHING
-        frame.variables[slot] = optional.value
+        frame.variables[slot] = optional
         value = body(frame)
         return reread(value if flat else Optional(True, value))
 

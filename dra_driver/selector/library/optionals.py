@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dra_driver.selector.errors import EvaluationError
+from dra_driver.selector.errors import EvaluationError, RefusedError
 from dra_driver.selector.library.overload import Library, Overload
 from dra_driver.selector.types import BOOL, INT, A, B, list_of, map_of, optional_of
 from dra_driver.selector.values import (
@@ -34,9 +34,10 @@ _ZEROS: Final = (False, 0, Uint(0), 0.0, "", b"", Duration(0), Timestamp(_ZERO_T
 def find(container: Value, key: Value) -> Optional:
     """What is there under the key; nothing in values that hold nothing.
 
-    Raises EvaluationError for a key that the container cannot have.
+    Raises EvaluationError for a key that the container cannot have, and what stands in its place
+    if that is a RefusedError.
     """
-    if isinstance(container, EvaluationError):
+    if isinstance(container, RefusedError):
         raise container.with_traceback(None)
     if type(key) not in _KEYS:
         raise no_overload("[]", container, key)
@@ -60,14 +61,16 @@ def chosen(container: Value, key: Value) -> Optional:
 
 def held(optional: Optional) -> Value:
     """What a selection from an optional value selects from, and what a variable's optional value
-    holds. Upstream turns the value into one of Go's and back: an optional value in it is gone, a
-    map of domains finds those only that there are, and what is Opaque has become an error."""
+    holds. Upstream turns the value into one of Go's and back: an optional value in it is gone, what
+    is Opaque has become an error, and a map of domains finds those only that there are. Kubernetes
+    1.37 leaves the last two as they are, and so they are refused: no answer may depend on that."""
     value = optional.content
     while isinstance(value, Optional):
         value = value.content
-    if isinstance(value, Opaque):
-        return EvaluationError(f"unsupported conversion of a {kind(value)}")
-    return dict(value) if isinstance(value, DomainMap) else value
+    if isinstance(value, Opaque | DomainMap):
+        name = kind(value) if isinstance(value, Opaque) else "map of domains"
+        return RefusedError(f"what an optional {name} holds depends on the version of Kubernetes")
+    return value
 
 
 def reread(value: Value) -> Value:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from dra_driver.model.errors import InvalidValue
 from dra_driver.selector.allowance import Allowance
 from dra_driver.selector.device import SelectorInput
 from dra_driver.selector.interpreter.budget import CostBudget
@@ -13,6 +12,7 @@ from dra_driver.selector.parser.source import parse
 from dra_driver.selector.reads import Path, reads
 from dra_driver.selector.selector import Selectors
 from tests.unit.selector.expressions.table import DEVICE, DRIVER, THEMES, spelled
+from tests.unit.selector.whole import answer, reads_all
 
 ATTRIBUTES = ("attributes", DRIVER)
 
@@ -52,6 +52,14 @@ ATTRIBUTES = ("attributes", DRIVER)
             (*ATTRIBUTES, "model"),
             (*ATTRIBUTES, "type"),
         },
+        "GCU.?model.optMap(m, true).hasValue()": {(*ATTRIBUTES, "model")},
+        "GCU.?model.optFlatMap(m, GCU.?type).hasValue()": {
+            (*ATTRIBUTES, "model"),
+            (*ATTRIBUTES, "type"),
+        },
+        "cel.bind(a, device.attributes, a[?'gcu.enflame.com'].optMap(g, g.x).hasValue())": {
+            ATTRIBUTES
+        },
         "[?GCU.?x].size() == 1 && {?'a': GCU.?y}.size() == 1": {
             (*ATTRIBUTES, "x"),
             (*ATTRIBUTES, "y"),
@@ -65,26 +73,17 @@ def test_paths(expression: str, paths: set[Path]) -> None:
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_an_answer_does_not_depend_on_what_is_not_read(theme: str) -> None:
-    """`device == device` reads everything, and so the expression sees the whole device."""
     selectors = Selectors()
     devices = [
         SelectorInput.of(DRIVER, {**DEVICE, "attributes": attributes})
         for attributes in (DEVICE["attributes"], {"type": {"string": "whole"}}, {})
     ]
     for expression in (spelled(each) for part in _parts(theme) for each in part):
-        whole = f"cel.bind(all, device == device, true) && ({expression}\n)"
+        whole = reads_all(expression)
         for device in devices:
-            answer = _answer(selectors, expression, device)
-            assert answer == _answer(selectors, whole, device), expression
+            assert answer(selectors, expression, device) == answer(selectors, whole, device)
 
 
 def _parts(theme: str) -> tuple[tuple[str, ...], ...]:
     found = THEMES[theme]
     return found.matches, found.differs, found.fails
-
-
-def _answer(selectors: Selectors, expression: str, device: SelectorInput) -> bool | None:
-    try:
-        return selectors.matches(expression, device)
-    except InvalidValue:
-        return None

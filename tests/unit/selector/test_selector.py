@@ -77,6 +77,30 @@ UNSUPPORTED = {
     f"{'9' * 5000} > 1": "is out of range",
     'quantity("1e99999") == quantity("1") || true': "a quantity with that many digits",
 }
+VERSIONS_DIFFER = (
+    'cel.bind(a, device.?attributes, !a["nope"].hasValue() && !has(a.nope))',
+    'cel.bind(a, device.?attributes, a[?"gcu.enflame.com"].optMap(g, has(g.x)).orValue(true))',
+    "cel.bind(c, device.?capacity, c.value().size() == 1 || true)",
+    "cel.bind(a, device.?attributes, a != optional.of({}))",
+    'optional.of(device.attributes)["nope"].hasValue()',
+    "has(optional.of(device.attributes).nope)",
+    "(true ? optional.of(device.attributes) : optional.none()).nope.hasValue()",
+    "GCU.?model.optMap(m, device.attributes).value().size() == 2",
+    "[device.?attributes].exists(a, a.nope.hasValue())",
+    "cel.bind(m, CAPACITY.?memory, m.value().isInteger())",
+    "cel.bind(m, CAPACITY.?memory, m in [CAPACITY.?memory])",
+    "cel.bind(v, GCU.?firmware, v != v)",
+    'cel.bind(v, GCU.?firmware, [v] == [optional.of(semver("1.0.0"))])',
+    "GCU.?firmware.optMap(v, v).value().major() == 1 || true",
+)
+
+
+@pytest.mark.parametrize("expression", VERSIONS_DIFFER)
+def test_what_1_36_and_1_37_may_answer_differently_is_refused(
+    selectors: Selectors, expression: str
+) -> None:
+    with pytest.raises(InvalidValue, match="holds depends on the version of Kubernetes"):
+        selectors.matches(spelled(expression), INPUT)
 
 
 @pytest.mark.parametrize(("expression", "reason"), UNSUPPORTED.items(), ids=range(len(UNSUPPORTED)))

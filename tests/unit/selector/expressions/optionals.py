@@ -18,7 +18,8 @@ OPTIONALS: Final = Theme(
         'device.?driver.orValue("") == "gcu.enflame.com"',
         "device.attributes.?nope.hasValue() && !device.attributes.?nope.?model.hasValue()",
         'device.?attributes["nope"].hasValue() && has(device.?attributes.nope)',
-        'cel.bind(a, device.?attributes, !a["nope"].hasValue() && !has(a.nope))',
+        "device.?attributes.nope.hasValue() && cel.bind(a, device.?attributes, a.hasValue())",
+        "cel.bind(a, device.?attributes, a.optMap(x, true).orValue(false))",
         "[1, 2][?0].orValue(5) == 1 && [1, 2][?7].orValue(5) == 5 && ![1][?-1].hasValue()",
         "{1: 2}[?1].orValue(5) == 2 && {1: 2}[?dyn(1.5)].orValue(5) == 5",
         '{"a": {"b": 1}}.?a.b == optional.of(1) && {"a": {"b": 1}}.?x.c == optional.none()',
@@ -45,6 +46,10 @@ OPTIONALS: Final = Theme(
         '!optional.ofNonZeroValue(timestamp("0001-01-01T00:00:00Z")).hasValue()',
         'GCU.?model.optMap(m, m == "S60").orValue(false) && !GCU.?x.optMap(m, 1).hasValue()',
         'GCU.?model.optFlatMap(m, optional.of(m == "S60")).orValue(false)',
+        "GCU.?model.optMap(m, true).orValue(false)",
+        "CAPACITY.?memory.optFlatMap(m, optional.of(true)).orValue(false)",
+        # The value is taken out where the body reads the variable, and here it cannot be.
+        "cel.bind(v, GCU.?firmware, v.optMap(x, true).orValue(false))",
         "GCU.?firmware.value().major() == 1",
         '!optional.ofNonZeroValue(device.attributes["nope"]).hasValue()',
         # As upstream reads a variable, an optional value in an optional one is gone.
@@ -53,10 +58,11 @@ OPTIONALS: Final = Theme(
     differs=(
         "GCU.?idle.orValue(true)",
         "GCU.?nothing.hasValue()",
+        "GCU.?model.optMap(m, false).orValue(true)",
+        "CAPACITY.?memory.optFlatMap(m, optional.of(false)).orValue(true)",
         "optional.none() == null",
         "dyn(1) == dyn(optional.of(1))",
         "optional.of(1).optMap(x, dyn(optional.of(2))) == optional.of(optional.of(2))",
-        "(true ? optional.of(device.attributes) : optional.none()).nope.hasValue()",
     ),
     fails=(
         "GCU.?nothing.value() == 1",
