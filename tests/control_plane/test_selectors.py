@@ -216,11 +216,9 @@ def expected_of(theme: Theme) -> list[tuple[str, Verdict]]:
 
 
 SINCE_1_37: Final = {
-    'cel.bind(a, device.?attributes, !a["nope"].hasValue() && !has(a.nope))': Verdict.DIFFERS,
     "dyn(1).orValue(2) == 1 && dyn(optional.of(1)).orValue(2) == 1": Verdict.FAILS,
     "cel.bind(a, optional.of(dyn(optional.of(1))), a.value() == 1)": Verdict.DIFFERS,
     "optional.of(1).optMap(x, dyn(optional.of(2))) == optional.of(optional.of(2))": Verdict.MATCHES,
-    "(true ? optional.of(device.attributes) : optional.none()).nope.hasValue()": Verdict.MATCHES,
     'cel.bind(v, device.attributes["gcu.enflame.com"].?firmware, v.value().major() == 1)': (
         Verdict.MATCHES
     ),
