@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from controller.cache.keys import full_name
-from dra_driver.kube.resources import PODS
+from dra_driver.kube.resources import PODS, RESOURCE_SLICES
 from dra_driver.model.claims.claim import Object
 from kubectl_gcu.checks.finding import Check, Finding
 from kubectl_gcu.checks.installation import LEASE, Installation, is_ready
@@ -102,7 +102,7 @@ def agents(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:
     yield from (_not_ready(pod, found) for pod in pods if not is_ready(pod))
     served = {node.name for node in nodes}
     running = {str(pod["spec"].get("nodeName") or "") for pod in pods}
-    for pod in pods:
+    for pod in pods if RESOURCE_SLICES not in found.state.missing else ():
         node = pod["spec"].get("nodeName")
         if node and node not in served and is_ready(pod):
             yield NO_CARDS.finding(

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from dra_driver.kube.resources import DEVICE_CLASSES as CLASSES_RESOURCE
+from dra_driver.kube.resources import RESOURCE_SLICES
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.node_cards import Hold
 from dra_driver.model.names import CLASS_WHOLE, TAINT_CHANGING
@@ -246,6 +247,11 @@ def scheduler_allocates() -> Installation:
     return replace(found, leases={"gcu": its_lease})
 
 
+def without_slices(*claims: Object) -> Installation:
+    unread = {RESOURCE_SLICES: "you may not list resourceslices"}
+    return with_pods(pod("user"), of=with_state(slices=(), claims=claims, missing=unread))
+
+
 @pytest.mark.parametrize(
     "installation",
     [
@@ -261,6 +267,8 @@ def scheduler_allocates() -> Installation:
         pytest.param(scheduler_allocates(), id="kube-scheduler allocates"),
         pytest.param(replace(HEALTHY, objects={}, leases={}), id="what may not be read"),
         pytest.param(with_state(nodes=STATE.nodes[:1]), id="a node without cards"),
+        pytest.param(without_slices(), id="slices that may not be read"),
+        pytest.param(without_slices(CLAIM), id="slices that may not be read, and a held card"),
     ],
 )
 def test_nothing_is_wrong(installation: Installation) -> None:
