@@ -25,6 +25,8 @@ _COUNTS: Final = {
 }
 _LISTS_OF_AMOUNTS: Final = frozenset({"requests", "limits", "overhead"})
 _CLAIM, _TEMPLATE, _GROUP = "ResourceClaim", "ResourceClaimTemplate", "PodGroup"
+_OLD_FORMS: Final = frozenset({"resource.k8s.io/v1alpha3", "resource.k8s.io/v1beta1"})
+"""Versions that have the fields of `exactly` in the request itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,8 @@ def parse_manifest(documents: Iterable[Any], namespace: str) -> Manifest:
 
 
 def flat(documents: Iterable[Any]) -> Iterator[Object]:
-    """The documents without empty ones, and the items of lists."""
+    """The documents without empty ones, and the items of lists. Raises InvalidValue for what is no
+    object, and for claims and templates of versions that write requests in another form."""
     for document in documents:
         if not document:
             continue
@@ -78,8 +81,14 @@ def flat(documents: Iterable[Any]) -> Iterator[Object]:
             raise InvalidValue("the manifest has a document that is no Kubernetes object")
         if isinstance(document.get("items"), list):
             yield from flat(document["items"])
-        else:
-            yield document
+            continue
+        version = document.get("apiVersion")
+        if document["kind"] in {_CLAIM, _TEMPLATE} and version in _OLD_FORMS:
+            raise InvalidValue(
+                f"{_words(document)} is of {version}, whose requests are not read",
+                remedy="write it as resource.k8s.io/v1 has it",
+            )
+        yield document
 
 
 def _with_quantities(value: Any) -> Any:
@@ -130,10 +139,15 @@ def malformed(obj: Object) -> Iterator[None]:
     try:
         yield
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        metadata = obj.get("metadata")
-        name = metadata.get("name", "") if isinstance(metadata, dict) else ""
         what = f"has no {error}" if isinstance(error, KeyError) else f"is malformed: {error}"
-        raise InvalidValue(f"{obj['kind']} {name or 'without a name'} {what}") from error
+        raise InvalidValue(f"{_words(obj)} {what}") from error
+
+
+def _words(obj: Object) -> str:
+    """Its kind and name."""
+    metadata = obj.get("metadata")
+    name = metadata.get("name", "") if isinstance(metadata, dict) else ""
+    return f"{obj['kind']} {name or 'without a name'}"
 
 
 def _pods(obj: Object) -> list[Object]:

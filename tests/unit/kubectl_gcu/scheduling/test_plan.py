@@ -25,7 +25,7 @@ from dra_driver.model.names import (
 from kubectl_gcu.cluster.manifest import parse_manifest
 from kubectl_gcu.cluster.to_decide import objects_to_decide
 from kubectl_gcu.scheduling.plan import Planner
-from tests.unit.controller.allocator.build import allocated, claim, device, pool
+from tests.unit.controller.allocator.build import allocated, claim, device, pool, request
 from tests.unit.controller.world import node
 from tests.unit.kubectl_gcu.manifests import TWO, limited, single, spec, template, workload
 from tests.unit.kubectl_gcu.server import Server, cluster
@@ -144,6 +144,12 @@ def test_claims_and_templates_of_the_cluster() -> None:
     ]
 
 
+def test_a_pod_with_a_claim_of_another_driver_alone_asks_for_no_gcu() -> None:
+    wanted = request(cls="nic.example.com")
+    found, _ = plan(template("nic", wanted), single(spec(resourceClaimTemplateName="nic")))
+    assert found == ["pod default/p: asks for no GCU"]
+
+
 @pytest.mark.parametrize(
     ("limits", "words"),
     [
@@ -242,6 +248,17 @@ def test_replicas_that_are_not_given_are_one() -> None:
     ("manifest", "words"),
     [
         ("text", "a document that is no Kubernetes object"),
+        (
+            [
+                single(spec(resourceClaimTemplateName="two")),
+                template("two", TWO) | {"apiVersion": "resource.k8s.io/v1beta1"},
+            ],
+            "ResourceClaimTemplate two is of resource.k8s.io/v1beta1",
+        ),
+        (
+            {"apiVersion": "resource.k8s.io/v1alpha3", "kind": "ResourceClaim", **claim("c")},
+            "ResourceClaim c is of resource.k8s.io/v1alpha3",
+        ),
         (workload("DaemonSet", "d", limited()), "how many pods DaemonSet default/d makes"),
         (
             {
@@ -266,6 +283,8 @@ def test_replicas_that_are_not_given_are_one() -> None:
     ],
     ids=[
         "no object",
+        "an old template",
+        "an old claim",
         "a kind without a number",
         "a kind that nests pods",
         "no pod",
@@ -282,4 +301,4 @@ def test_replicas_that_are_not_given_are_one() -> None:
 )
 def test_what_cannot_be_planned_is_refused(manifest: Any, words: str) -> None:
     with pytest.raises(InvalidValue, match=words):
-        plan(manifest)
+        plan(*manifest if isinstance(manifest, list) else [manifest])
