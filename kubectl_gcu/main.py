@@ -198,12 +198,13 @@ def _show_plan(
 
 
 def _kubeconfig(environ: Mapping[str, str]) -> Path | None:
-    """As kubectl finds it; None in a pod, where the service account is used."""
+    """As kubectl finds it; None in a pod without one, where the service account is used."""
     if environ.get("KUBECONFIG"):
         return Path(environ["KUBECONFIG"])  # also several, which are merged
-    if environ.get("KUBERNETES_SERVICE_HOST"):
+    default = Path(environ.get("HOME", "/")) / ".kube" / "config"
+    if environ.get("KUBERNETES_SERVICE_HOST") and not default.exists():
         return None
-    return Path(environ.get("HOME", "/")) / ".kube" / "config"
+    return default
 
 
 def _namespace(kubeconfig: Path | None, context: str) -> str:
