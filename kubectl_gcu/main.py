@@ -106,9 +106,10 @@ def _inspect(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
     if options.node:
         nodes = [each for each in nodes if each.name == options.node]
     _warn(missing, errors)
-    if not nodes and not missing:
+    if not nodes and (options.node or not missing):
         where = f"the node {options.node}" if options.node else "the cluster"
-        _say(f"error: {where} has no GCUs of this driver", errors)
+        seen = " that you see" if missing else ""
+        _say(f"error: {where} has no GCUs of this driver{seen}", errors)
         return FAILED
     match options.output:
         case "json" | "yaml":

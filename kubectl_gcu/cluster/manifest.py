@@ -45,9 +45,11 @@ def load_documents(name: str) -> list[Any]:
         text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
         with suppress(json.JSONDecodeError):  # a hundred times as quick as YAML
             return [json.loads(text)]
-        return list(yaml.safe_load_all(text))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        documents = list(yaml.safe_load_all(text))
+        json.dumps(documents, default=str, skipkeys=True)  # fails where an alias is of itself
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise InvalidValue(f"{name} cannot be read: {error}") from error
+    return documents
 
 
 def parse_manifest(documents: Iterable[Any], namespace: str) -> Manifest:
@@ -116,7 +118,8 @@ def _named(obj: Object, namespace: str, number: int) -> Object:
     with malformed(obj):
         given = obj.get("metadata") or {}
         name = f"{given.get('generateName') or 'unnamed-'}{number}"
-        metadata = {"namespace": namespace, "name": name} | given
+        metadata = {"namespace": namespace, "name": name}
+        metadata |= {key: value for key, value in given.items() if value}
         return obj | {"metadata": metadata, "spec": dict(obj.get("spec") or {})}
 
 

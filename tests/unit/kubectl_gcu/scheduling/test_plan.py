@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from dra_driver.model.names import (
     RESOURCE_SHARED,
     RESOURCE_WHOLE,
 )
-from kubectl_gcu.cluster.manifest import parse_manifest
+from kubectl_gcu.cluster.manifest import load_documents, parse_manifest
 from kubectl_gcu.cluster.to_decide import objects_to_decide
 from kubectl_gcu.scheduling.plan import Planner
 from tests.unit.controller.allocator.build import allocated, claim, device, pool, request
@@ -242,6 +243,22 @@ def test_replicas_that_are_not_given_are_one() -> None:
     [made] = parsed.pods
     assert made["metadata"]["labels"] == {"app": "d"}
     assert made["metadata"]["name"] == "d-0"
+
+
+@pytest.mark.parametrize("text", ["at: 2026-02-30\n", "a: &a [*a]\n"], ids=["a date", "a circle"])
+def test_yaml_that_cannot_be_read(text: str, tmp_path: Path) -> None:
+    manifest = tmp_path / "pods.yaml"
+    manifest.write_text(f"kind: Pod\n{text}")
+    with pytest.raises(InvalidValue, match=r"pods\.yaml cannot be read: "):
+        parse_manifest(load_documents(str(manifest)), "default")
+
+
+def test_an_empty_namespace_or_name_is_none() -> None:
+    of = spec(resourceClaimTemplateName="two")
+    empty = {"kind": "Pod", "metadata": {"name": None, "namespace": ""}, "spec": of}
+    assert plan(template("two", TWO), empty)[0] == [
+        "pod default/unnamed-2: node b: shared-0000-02-00-0 (slices 2)"
+    ]
 
 
 @pytest.mark.parametrize(
