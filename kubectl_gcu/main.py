@@ -203,7 +203,7 @@ def _kubeconfig(environ: Mapping[str, str]) -> Path | None:
     if environ.get("KUBECONFIG"):
         return Path(environ["KUBECONFIG"])  # also several, which are merged
     default = Path(environ.get("HOME", "/")) / ".kube" / "config"
-    if environ.get("KUBERNETES_SERVICE_HOST") and not default.exists():
+    if environ.get("KUBERNETES_SERVICE_HOST") and not os.access(default, os.R_OK):
         return None
     return default
 

@@ -39,5 +39,7 @@ def test_a_file_comes_before_the_service_account_of_the_pod(
     default.parent.mkdir()
     default.touch()
     assert kubeconfig(monkeypatch, **home, **POD) == default
+    nowhere = {"HOME": f"{default}"}  # a home that cannot be looked into
+    assert kubeconfig(monkeypatch, **nowhere, **POD) is None
     assert kubeconfig(monkeypatch, **home, **POD, KUBECONFIG="/a:/b") == Path("/a:/b")
     assert kubeconfig(monkeypatch, "--kubeconfig=/c", **home, **POD) == Path("/c")
