@@ -106,9 +106,10 @@ def _inspect(api: Api, options: Namespace, out: TextIO, errors: TextIO) -> int:
     if options.node:
         nodes = [each for each in nodes if each.name == options.node]
     _warn(missing, errors)
-    if not nodes and not missing:
+    if not nodes and (options.node or not missing):
         where = f"the node {options.node}" if options.node else "the cluster"
-        _say(f"error: {where} has no GCUs of this driver", errors)
+        seen = " that you see" if missing else ""
+        _say(f"error: {where} has no GCUs of this driver{seen}", errors)
         return FAILED
     match options.output:
         case "json" | "yaml":
@@ -198,12 +199,13 @@ def _show_plan(
 
 
 def _kubeconfig(environ: Mapping[str, str]) -> Path | None:
-    """As kubectl finds it; None in a pod, where the service account is used."""
+    """As kubectl finds it; None in a pod without one, where the service account is used."""
     if environ.get("KUBECONFIG"):
         return Path(environ["KUBECONFIG"])  # also several, which are merged
-    if environ.get("KUBERNETES_SERVICE_HOST"):
+    default = Path(environ.get("HOME", "/")) / ".kube" / "config"
+    if environ.get("KUBERNETES_SERVICE_HOST") and not os.access(default, os.R_OK):
         return None
-    return Path(environ.get("HOME", "/")) / ".kube" / "config"
+    return default
 
 
 def _namespace(kubeconfig: Path | None, context: str) -> str:

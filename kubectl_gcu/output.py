@@ -24,7 +24,7 @@ from kubectl_gcu.inventory.views import (
 )
 
 _RED, _PLAIN = "\x1b[31m", "\x1b[0m"
-_HEALTHY: Final = "healthy"
+_HEALTHY, _UNKNOWN = "healthy", "-"
 
 
 def plain(text: str) -> str:
@@ -58,7 +58,7 @@ class _Column:
         reddens = colour and self is _HEALTH
         cells = (
             f"{_RED}{text.ljust(width)}{_PLAIN}"
-            if reddens and text != _HEALTHY
+            if reddens and text not in {_HEALTHY, _UNKNOWN}
             else text.ljust(width)
             for text in texts
         )
@@ -88,7 +88,13 @@ def table(nodes: Sequence[NodeView], *, wide: bool, colour: bool) -> str:
 
 
 def _used(line: _Line) -> str:
-    return f"{line.card.used}/{line.card.total}" if line.card.mode else "0"
+    card = line.card
+    return f"{card.used}/{card.total}" if card.total else str(card.used)
+
+
+def _health(line: _Line) -> str:
+    known = _HEALTHY if line.card.is_offered else _UNKNOWN
+    return ", ".join(line.card.problems) or known
 
 
 def _memory(line: _Line) -> str:
@@ -122,7 +128,7 @@ def _containers(line: _Line) -> str:
     return ",".join(names) or "-"
 
 
-_HEALTH: Final = _Column("HEALTH", lambda line: ", ".join(line.card.problems) or _HEALTHY)
+_HEALTH: Final = _Column("HEALTH", _health)
 _COLUMNS: Final = (
     _Column("NODE", lambda line: line.node.name),
     _Column("PCI ADDRESS", lambda line: str(line.card.address)),
@@ -156,12 +162,18 @@ def totals_text(totals: Totals) -> str:
     if totals.whole:
         parts.append(f"{totals.whole} whole")
     if totals.shared:
-        parts.append(f"{totals.shared} shared ({totals.slices[0]} of {totals.slices[1]} slices)")
+        parts.append(f"{totals.shared} shared ({_of(totals.slices)} slices)")
     if totals.drs:
-        parts.append(f"{totals.drs} in DRS mode (size {totals.sizes[0]} of {totals.sizes[1]})")
+        parts.append(f"{totals.drs} in DRS mode (size {_of(totals.sizes)})")
     if totals.problems:
         parts.append(f"{totals.problems} with problems")
     return f"{totals.cards} card{'s' * (totals.cards != 1)}: {', '.join(parts)}"
+
+
+def _of(used_and_total: tuple[int, int]) -> str:
+    """The total is 0 where the cards are held, and nobody says how much they have."""
+    used, total = used_and_total
+    return f"{used} of {total}" if total else str(used)
 
 
 def as_data(nodes: Sequence[NodeView], missing: Sequence[str]) -> dict[str, Any]:

@@ -136,7 +136,7 @@ def read_installation(api: Api, namespace: str, *, with_templates: bool = False)
     }
     selectors: tuple[str, ...] = _REPORTS
     if any(map(has_gate, state.pods)):
-        selectors = (*_REPORTS, f"reason={NOT_ALLOCATED},regarding.kind=Pod")
+        selectors = (*_REPORTS, f"reason={NOT_ALLOCATED}")
     events = tuple(_reports(api, selectors, unread))
     return Installation(state, version, leases, objects, events, tuple(unread))
 

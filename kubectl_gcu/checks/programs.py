@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from controller.cache.keys import full_name
-from dra_driver.kube.resources import PODS
+from controller.cache.pods import is_deleting
+from dra_driver.kube.resources import PODS, RESOURCE_SLICES
 from dra_driver.model.claims.claim import Object
 from kubectl_gcu.checks.finding import Check, Finding
 from kubectl_gcu.checks.installation import LEASE, Installation, is_ready
@@ -16,7 +17,7 @@ from kubectl_gcu.cluster.pod_status import waiting_containers
 from kubectl_gcu.inventory.views import NodeView
 
 _LATE: Final = 2  # lease durations
-_NOT_SERVING: Final = "GcuNotServing"
+_NOT_SERVING, _SERVING = "GcuNotServing", "GcuServing"
 
 NO_CONTROLLER: Final = Check(
     "no-controller",
@@ -47,7 +48,7 @@ def controllers(found: Installation, now: datetime) -> Iterator[Finding]:
             f"it has no pod, and without it {_lacking(found)}",
             "Install the chart, or scale its Deployment up.",
         )
-    yield from (_not_ready(pod, found) for pod in pods if not is_ready(pod))
+    yield from (_not_ready(pod) for pod in pods if _is_found_unready(pod))
     for namespace, lease in found.leases.items():
         where = f"Lease {namespace}/{LEASE}"
         if lease is None:
@@ -80,11 +81,13 @@ def _lacking(found: Installation) -> str:
 
 
 def _seconds_late(spec: Mapping[str, Any], now: datetime) -> float:
-    """How long ago the lease was renewed, if that is too long; 0 if it is not."""
+    """How long ago the lease was renewed or given back, if that is too long; 0 if it is not."""
     renewed = str(spec.get("renewTime") or "")
-    if not renewed or not spec.get("holderIdentity"):
+    if not renewed:
         return 0.0 if spec.get("holderIdentity") else 1.0
     age = (now - datetime.fromisoformat(renewed).astimezone(UTC)).total_seconds()
+    if not spec.get("holderIdentity"):
+        return max(age, 1.0)
     return age if age > _LATE * float(spec.get("leaseDurationSeconds") or 15) else 0.0
 
 
@@ -99,16 +102,17 @@ def agents(found: Installation, nodes: list[NodeView]) -> Iterator[Finding]:
             "set agent.nodeSelector.",
         )
         return
-    yield from (_not_ready(pod, found) for pod in pods if not is_ready(pod))
+    yield from _unready_agents(pods, found)
     served = {node.name for node in nodes}
-    running = {str(pod["spec"].get("nodeName") or "") for pod in pods}
-    for pod in pods:
+    running = set(map(_node_of, pods))
+    for pod in pods if RESOURCE_SLICES not in found.state.missing else ():
         node = pod["spec"].get("nodeName")
         if node and node not in served and is_ready(pod):
             yield NO_CARDS.finding(
                 f"node {node}", "its agent is ready and offers no card", _see_log(pod)
             )
-    for name in sorted(served - running) if pods else ():
+    offered = {node.name for node in nodes if any(card.is_offered for card in node.cards)}
+    for name in sorted(offered - running) if pods else ():
         yield CARDS_WITHOUT_AGENT.finding(
             f"node {name}",
             "its cards are offered, and no agent runs there: pods with GCUs neither start nor end",
@@ -128,29 +132,36 @@ def _is_unready(node: Object) -> bool:
     return bool((node.get("status") or {}).get("conditions")) and not is_ready(node)
 
 
-def _not_ready(pod: Object, found: Installation) -> Finding:
-    where, node = f"pod {full_name(pod)}", str(pod["spec"].get("nodeName") or "")
-    if node:
-        where += f" on node {node}"
+def _is_found_unready(pod: Object) -> bool:
+    return not (is_ready(pod) or is_deleting(pod))
+
+
+def _unready_agents(agents: Iterable[Object], found: Installation) -> Iterator[Finding]:
+    """With what an agent's last event says of its readiness, unless that is that it serves."""
+    last: dict[str, Object] = {}
+    for event in sorted(found.events, key=event_time):
+        regarding = event.get("regarding") or {}
+        if regarding.get("kind") == "Node" and event.get("reason") in {_NOT_SERVING, _SERVING}:
+            last[str(regarding.get("name"))] = event
+    for pod in agents:
+        if _is_found_unready(pod):
+            event = last.get(_node_of(pod), {})
+            note = str(event.get("note") or "") if event.get("reason") == _NOT_SERVING else ""
+            yield _not_ready(pod, note, ", and what depends on it is not looked at")
+
+
+def _not_ready(pod: Object, note: str = "", more: str = "") -> Finding:
+    """`note` is why, where an event says it."""
+    node = _node_of(pod)
+    where = f"pod {full_name(pod)}{' on node ' if node else ''}{node}"
     reasons = [each.reason for each in waiting_containers(pod) if each.reason]
     phase = str((pod.get("status") or {}).get("phase", "Unknown"))
-    why = ", ".join(reasons) or ("it starts" if phase == "Running" else phase)
-    # Of the agent's readiness, unless a later event says that it serves.
-    events = sorted((each for each in found.events if _is_about(each, node)), key=event_time)
-    is_agent = pod in found.pods("agent")
-    if events and events[-1].get("reason") == _NOT_SERVING and is_agent:
-        why = str(events[-1].get("note") or why)
-    more = ", and what depends on it is not looked at" if is_agent else ""
-    return NOT_READY.finding(where, f"it is not ready ({why}){more}", _see_log(pod))
+    why = ", ".join(reasons) or ("its readiness fails" if phase == "Running" else phase)
+    return NOT_READY.finding(where, f"it is not ready ({note or why}){more}", _see_log(pod))
 
 
-def _is_about(event: Object, node: str) -> bool:
-    regarding = event.get("regarding") or {}
-    return (
-        regarding.get("kind") == "Node"
-        and regarding.get("name") == node
-        and event.get("reason") in {_NOT_SERVING, "GcuServing"}
-    )
+def _node_of(pod: Object) -> str:
+    return str(pod["spec"].get("nodeName") or "")
 
 
 def _see_log(pod: Object) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 from dra_driver.model.claims.claim import Object
+from dra_driver.model.names import DRIVER
 from kubectl_gcu.checks.finding import Check, Finding
 from kubectl_gcu.checks.installation import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, Installation
 from kubectl_gcu.inventory.views import NodeView, ServedBy
@@ -138,14 +140,18 @@ def _role_names(bindings: Iterable[Object], namespace: str, account: str) -> Ite
 
 
 def _allows(roles: Iterable[Object], right: Right) -> bool:
+    """Whether for objects of any name; resourceclaims/driver is allowed by the driver's."""
+    _, slash, subresource = right.resource.partition("/")
+    resources = {right.resource} | ({f"*/{subresource}"} if slash else set())
     return any(
-        _has(rule.get("apiGroups"), right.group)
-        and (_has(rule.get("resources"), right.resource))
-        and _has(rule.get("verbs"), right.verb)
+        _has(rule.get("apiGroups"), {right.group})
+        and _has(rule.get("resources"), resources)
+        and _has(rule.get("verbs"), {right.verb})
+        and (not (names := rule.get("resourceNames")) or DRIVER in names)
         for role in roles
         for rule in role.get("rules") or ()
     )
 
 
-def _has(values: Iterable[str] | None, value: str) -> bool:
-    return bool({"*", value} & set(values or ()))
+def _has(values: Iterable[str] | None, wanted: AbstractSet[str]) -> bool:
+    return bool({"*", *wanted} & set(values or ()))

@@ -75,8 +75,10 @@ def ignored(devices: Mapping[str, Any]) -> Iterator[Objection]:
     """What no policy refuses, and kube-scheduler does not do."""
     for entry in devices.get("config") or ():
         opaque = entry.get("opaque") or {}
-        packing = (opaque.get("parameters") or {}).get("packing") or {}
-        if opaque.get("driver") == DRIVER and "cards" in packing:
+        packing = (opaque.get("parameters") or {}).get("packing")
+        if opaque.get("driver") != DRIVER or not isinstance(packing, Mapping):
+            continue  # API servers take any parameters
+        if "cards" in packing:
             yield (
                 f"kube-scheduler ignores packing.cards {packing['cards']} of its GcuConfig",
                 "Nothing is to be done if the first card that fits will do.",

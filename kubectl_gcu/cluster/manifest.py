@@ -25,6 +25,8 @@ _COUNTS: Final = {
 }
 _LISTS_OF_AMOUNTS: Final = frozenset({"requests", "limits", "overhead"})
 _CLAIM, _TEMPLATE, _GROUP = "ResourceClaim", "ResourceClaimTemplate", "PodGroup"
+_OLD_FORMS: Final = frozenset({"resource.k8s.io/v1alpha3", "resource.k8s.io/v1beta1"})
+"""Versions that have the fields of `exactly` in the request itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +45,11 @@ def load_documents(name: str) -> list[Any]:
         text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
         with suppress(json.JSONDecodeError):  # a hundred times as quick as YAML
             return [json.loads(text)]
-        return list(yaml.safe_load_all(text))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        documents = list(yaml.safe_load_all(text))
+        json.dumps(documents, default=str, skipkeys=True)  # fails where an alias is of itself
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise InvalidValue(f"{name} cannot be read: {error}") from error
+    return documents
 
 
 def parse_manifest(documents: Iterable[Any], namespace: str) -> Manifest:
@@ -70,7 +74,8 @@ def parse_manifest(documents: Iterable[Any], namespace: str) -> Manifest:
 
 
 def flat(documents: Iterable[Any]) -> Iterator[Object]:
-    """The documents without empty ones, and the items of lists."""
+    """The documents without empty ones, and the items of lists. Raises InvalidValue for what is no
+    object, and for claims and templates of versions that write requests in another form."""
     for document in documents:
         if not document:
             continue
@@ -78,8 +83,14 @@ def flat(documents: Iterable[Any]) -> Iterator[Object]:
             raise InvalidValue("the manifest has a document that is no Kubernetes object")
         if isinstance(document.get("items"), list):
             yield from flat(document["items"])
-        else:
-            yield document
+            continue
+        version = document.get("apiVersion")
+        if document["kind"] in {_CLAIM, _TEMPLATE} and version in _OLD_FORMS:
+            raise InvalidValue(
+                f"{_words(document)} is of {version}, whose requests are not read",
+                remedy="write it as resource.k8s.io/v1 has it",
+            )
+        yield document
 
 
 def _with_quantities(value: Any) -> Any:
@@ -107,7 +118,8 @@ def _named(obj: Object, namespace: str, number: int) -> Object:
     with malformed(obj):
         given = obj.get("metadata") or {}
         name = f"{given.get('generateName') or 'unnamed-'}{number}"
-        metadata = {"namespace": namespace, "name": name} | given
+        metadata = {"namespace": namespace, "name": name}
+        metadata |= {key: value for key, value in given.items() if value}
         return obj | {"metadata": metadata, "spec": dict(obj.get("spec") or {})}
 
 
@@ -130,10 +142,15 @@ def malformed(obj: Object) -> Iterator[None]:
     try:
         yield
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        metadata = obj.get("metadata")
-        name = metadata.get("name", "") if isinstance(metadata, dict) else ""
         what = f"has no {error}" if isinstance(error, KeyError) else f"is malformed: {error}"
-        raise InvalidValue(f"{obj['kind']} {name or 'without a name'} {what}") from error
+        raise InvalidValue(f"{_words(obj)} {what}") from error
+
+
+def _words(obj: Object) -> str:
+    """Its kind and name."""
+    metadata = obj.get("metadata")
+    name = metadata.get("name", "") if isinstance(metadata, dict) else ""
+    return f"{obj['kind']} {name or 'without a name'}"
 
 
 def _pods(obj: Object) -> list[Object]:

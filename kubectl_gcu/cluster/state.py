@@ -25,7 +25,9 @@ from dra_driver.model.names import DRIVER
 from kubectl_gcu.cluster.to_decide import taint_rules
 
 _UNSEEN = {
-    RESOURCE_SLICES: "cards of nodes that serve claims are not shown",
+    RESOURCE_SLICES: (
+        "of nodes that serve claims only held cards are shown, without their size and health"
+    ),
     NODES: "cards of nodes that serve limits are not shown",
     RESOURCE_CLAIMS: "cards may be fuller than they look, and holders are missing",
     PODS: "pods and containers of holders are missing",

@@ -49,16 +49,21 @@ _Cards = dict[PciAddress, CardView]
 
 
 def nodes_by_claims(
-    inventory: Inventory, claims: Iterable[Object], pods: Iterable[Object]
+    inventory: Inventory,
+    claims: Iterable[Object],
+    pods: Iterable[Object],
+    *,
+    sees_slices: bool = True,
 ) -> list[NodeView]:
-    """Sorted by name. A card that is held and not published any more is there, too."""
+    """Sorted by name. A card that is held and not published any more is there, too. With
+    `sees_slices` False the user may not read slices, and only held cards are there."""
     held: defaultdict[str, list[Object]] = defaultdict(list)
     for claim in claims:
         for pool in pools_of(claim):
             held[pool].append(claim)
     known = {each["metadata"]["uid"]: each for each in pods}
     views = [
-        node_of_pool(inventory, pool, held.get(pool, ()), known)
+        node_of_pool(inventory, pool, held.get(pool, ()), known, sees_slices=sees_slices)
         for pool in dict.fromkeys((*inventory.pools, *held))
     ]
     return sorted((view for view in views if view.cards), key=lambda node: node.name)
@@ -70,16 +75,22 @@ def pools_of(claim: Object) -> frozenset[str]:
 
 
 def node_of_pool(
-    inventory: Inventory, pool: str, claims: Collection[Object], pods: Mapping[str, Object]
+    inventory: Inventory,
+    pool: str,
+    claims: Collection[Object],
+    pods: Mapping[str, Object],
+    *,
+    sees_slices: bool = True,
 ) -> NodeView:
     """The node of the pool, without cards if it has none. `claims` are those with devices of the
-    pool; `pods` are by their UIDs."""
+    pool; `pods` are by their UIDs. `sees_slices` is as of `nodes_by_claims`."""
     published = inventory.pools.get(pool)
     cards = _published(published.devices) if published else {}
+    lost = (NOT_PUBLISHED,) if sees_slices else ()
     for claim in sorted(claims, key=full_name):  # as the API server lists them
         for result in results(claim):
             if result.pool == pool:
-                _add_holder(cards, claim, result, pods)
+                _add_holder(cards, claim, result, pods, lost)
     return NodeView(
         inventory.node_of(pool) or pool.removeprefix(f"{DRIVER}/"),
         ServedBy.CLAIMS,
@@ -142,13 +153,19 @@ def _text(devices: Iterable[Device | DeviceKind], name: str) -> str:
     return next((str(value) for each in values if each for value in each.values), "")
 
 
-def _add_holder(cards: _Cards, claim: Object, result: Result, pods: Mapping[str, Object]) -> None:
+def _add_holder(
+    cards: _Cards,
+    claim: Object,
+    result: Result,
+    pods: Mapping[str, Object],
+    lost: tuple[str, ...],
+) -> None:
+    """`lost` are the problems of a card that is not among the `cards` yet."""
     try:
         mode, address = parse_device_name(result.device)
     except InvalidValue:
         return
-    lost = CardView(address, problems=(NOT_PUBLISHED,), whole=False)
-    card = cards.get(address, lost)
+    card = cards.get(address) or CardView(address, problems=lost, whole=False)
     data = _prepared(claim, result)
     holder = Holder(
         mode=mode,

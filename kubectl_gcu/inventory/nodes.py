@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from controller.allocator.inventory import Inventory
+from dra_driver.kube.resources import RESOURCE_SLICES
 from dra_driver.model.claims.claim import Object
 from kubectl_gcu.cluster.state import ClusterState
 from kubectl_gcu.inventory.by_claims import nodes_by_claims
@@ -16,7 +17,12 @@ from kubectl_gcu.inventory.views import NodeView
 def inventory(state: ClusterState) -> tuple[list[NodeView], list[str]]:
     """All nodes with GCUs, sorted by name, and a sentence for each thing that is not shown."""
     by_limits, unreadable = nodes_by_limits(state)
-    by_claims = nodes_by_claims(Inventory.of(state.slices, state.rules), state.claims, state.pods)
+    by_claims = nodes_by_claims(
+        Inventory.of(state.slices, state.rules),
+        state.claims,
+        state.pods,
+        sees_slices=RESOURCE_SLICES not in state.missing,
+    )
     cordoned = {str(each["metadata"]["name"]) for each in state.nodes if is_cordoned(each)}
     nodes = in_order(
         replace(node, unschedulable=node.name in cordoned) for node in (*by_claims, *by_limits)

@@ -106,6 +106,11 @@ class CardView:
     sizes: tuple[int, ...] = ()
 
     @property
+    def is_offered(self) -> bool:
+        """Whether it is seen to be offered in any mode. A card that only a claim names is not."""
+        return bool(self.whole or self.slices or self.size)
+
+    @property
     def used(self) -> int:
         """In slices, in sizes, or in cards, by the mode."""
         return sum(each.amount for each in self.holders if not each.admin)

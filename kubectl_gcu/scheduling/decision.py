@@ -198,9 +198,9 @@ class LiveAllocator:
 
     def place_group(
         self, group: PodGroup, members: Sequence[tuple[Object, Mapping[str, Object]]]
-    ) -> list[list[Object]] | str:
-        """The same for all members of the group: the claims of each, which are unallocated where
-        the others have all that is free; or why they are not placed together."""
+    ) -> list[list[Object] | None] | str:
+        """The same for all members of the group: the claims of each, None where the others have all
+        that is free; or why they are not placed together."""
         for pod, claims in members:
             for claim in claims.values():
                 self._cache.apply(RESOURCE_CLAIMS, Change.ADDED, claim)
@@ -214,9 +214,13 @@ class LiveAllocator:
             for made in placement.claims:
                 self._cache.forget(made)
                 self._allocate(made, placement.pod)
-        return [
+        known = [
             [self._claims.get(claim["metadata"]["uid"], claim) for claim in claims.values()]
             for _, claims in members
+        ]
+        return [
+            its if any(map(results, its)) or not each.wanted else None
+            for its, each in zip(known, asked, strict=True)
         ]
 
     def _search(

@@ -11,8 +11,9 @@ from dra_driver.kube.api import Api
 from dra_driver.kube.errors import NotFound
 from dra_driver.kube.resources import POD_GROUPS, POD_GROUPS_V1BETA1, PODS
 from dra_driver.model.claims.claim import Object
-from kubectl_gcu.cluster.pod_events import NOT_ALLOCATED, events_about
+from kubectl_gcu.cluster.pod_events import events_about
 from kubectl_gcu.cluster.pod_groups import PodGroupProgress, read_group
+from kubectl_gcu.scheduling.steps import why_not_allocated
 from kubectl_gcu.scheduling.unbound import incomplete_group
 from kubectl_gcu.words import labelled
 
@@ -46,8 +47,8 @@ def explain_group(api: Api, namespace: str, name: str) -> GroupExplanation:
     if not members:
         return GroupExplanation(full, "whoever creates its pods", "it has no pods", "")
     progress, unread = read_group(api, members[0])
-    events, no_events = events_about(api, namespace, [found])
     waiting = [pod for pod in members if not pods.node_name(pod)]
+    events, no_events = events_about(api, namespace, [found, *waiting])
     gated = sum(map(pods.has_our_gate, waiting))
     who, why = "", ""
     if waiting and progress is not None:
@@ -89,10 +90,14 @@ def _next(
     """Who acts next, and why the pods wait."""
     if (lack := incomplete_group(progress)) is not None:
         return lack.who, lack.why
+    of_group = [event for event in events if _is_about_group(event)]
+    if gated and (why := why_not_allocated(of_group)):
+        return "whoever ends other claims, or adds nodes", why
+    # Where the controller allocates, it says so of each pod.
+    of_pods = [event for event in events if not _is_about_group(event)]
+    if progress.with_devices < progress.pods and (why := why_not_allocated(of_pods)):
+        return "the allocator", why
     if gated:
-        notes = [event for event in events if event.get("reason") == NOT_ALLOCATED]
-        if notes:
-            return "whoever ends other claims, or adds nodes", str(notes[-1].get("note"))
         return "the controller", "it has not decided yet"
     said = [
         str(each.get("message") or "")
@@ -100,3 +105,7 @@ def _next(
         if each.get("type") == _SCHEDULED and each.get("status") == "False"
     ]
     return "kube-scheduler", said[-1] if said else "it has not tried the group yet"
+
+
+def _is_about_group(event: Object) -> bool:
+    return bool((event.get("regarding") or {}).get("kind") == POD_GROUPS.kind)

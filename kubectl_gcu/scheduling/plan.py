@@ -19,7 +19,7 @@ from dra_driver.kube.resources import (
     RESOURCE_CLAIMS,
     Resource,
 )
-from dra_driver.model.claims.claim import Object, allocation, results
+from dra_driver.model.claims.claim import Object, results
 from dra_driver.model.errors import InvalidValue, Refused
 from kubectl_gcu.cluster.manifest import Manifest, malformed
 from kubectl_gcu.inventory.by_claims import nodes_by_claims
@@ -110,7 +110,7 @@ class Planner:
     def _place_group(self, group: PodGroup) -> list[PlannedPod]:
         """All its pods in their order, or as many as kube-scheduler binds together; or none."""
         members = [pod for pod in self._pods if pods.group_name(pod) == group.name]
-        made: Sequence[Sequence[Object]] | str
+        made: Sequence[Sequence[Object] | None] | str
         try:
             translated = [_translated(pod) for pod in members]
             asked = [(pod, dict(self._claims_of(pod))) for pod in translated]
@@ -120,7 +120,10 @@ class Planner:
         if isinstance(made, str):
             return [PlannedPod(full_name(pod), reason=made) for pod in members]
         return [
-            self._planned(full_name(pod), claims) for pod, claims in zip(members, made, strict=True)
+            PlannedPod(full_name(pod), reason="the others of its group have all that is free")
+            if claims is None
+            else self._planned(full_name(pod), claims)
+            for pod, claims in zip(members, made, strict=True)
         ]
 
     def _place(self, pod: Object) -> PlannedPod:
@@ -135,12 +138,10 @@ class Planner:
         return self._planned(name, placed)
 
     def _planned(self, name: str, placed: Sequence[Object]) -> PlannedPod:
-        """With its claims as they would be; none of which is allocated if it finds no room."""
+        """With its claims as they would be."""
         known = {full_name(claim): claim for claim in placed}
         self._claims |= known
         given = [each for claim in known.values() for each in results(claim)]
-        if not given and placed and any(allocation(each) is None for each in placed):
-            return PlannedPod(name, reason="the others of its group have all that is free")
         if not given:
             return PlannedPod(name, asks=False)
         devices = tuple(

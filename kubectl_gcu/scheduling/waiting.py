@@ -103,7 +103,8 @@ def _progress(name: str, members: Sequence[Object], found: WaitingObjects) -> Po
     known = progress(name, members, found.claims)
     if found.groups is None:
         return known
-    groups = [each for key, each in found.groups.items() if key == name]
+    group = found.groups.get(name)
+    groups = [group] if group else []
     return as_controller(known, members[0], groups, members, found.claims)
 
 

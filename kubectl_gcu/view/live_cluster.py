@@ -95,7 +95,9 @@ class LiveCluster:
         would look free."""
         if not self.is_synced():
             return PageSnapshot({}, {"loading": True, "lost": self.problem()})
+        slices = self._of_inspect.get(RESOURCE_SLICES)
         with self._lock:
+            self._inventory.see_slices(may=not (slices and slices.missing))
             entries = self._inventory.entries()
             unreadable_nodes = self._inventory.unreadable()
             if self._waiting is None:

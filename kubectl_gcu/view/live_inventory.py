@@ -55,6 +55,7 @@ class LiveInventory:
         self._entries: dict[tuple[str, str], NodeEntry] = {}  # by the kind of source and its name
         self._changed_pools: set[str] = set()
         self._changed_nodes: set[str] = set()
+        self._sees_slices = True
 
     def on_slice(self, old: Object | None, new: Object | None) -> None:
         if old is not None:
@@ -106,6 +107,12 @@ class LiveInventory:
             self._nodes[name] = new
         self._changed_nodes.add(name)
 
+    def see_slices(self, *, may: bool) -> None:
+        """Whether the user may read slices: if not, held cards are all that is known."""
+        if may is not self._sees_slices:
+            self._sees_slices = may
+            self._changed_pools.update(self._claims)
+
     def entries(self) -> list[NodeEntry]:
         """All nodes with GCUs, in the order of `inspect`."""
         cordons = set(self._changed_nodes)
@@ -126,7 +133,9 @@ class LiveInventory:
 
     def _read_pool(self, pool: str) -> None:
         claims = self._claims.get(pool) or {}
-        view = node_of_pool(self._inventory, pool, claims.values(), self._pods)
+        view = node_of_pool(
+            self._inventory, pool, claims.values(), self._pods, sees_slices=self._sees_slices
+        )
         self._set(("pool", pool), view if view.cards else None)
 
     def _read_node(self, name: str) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -209,6 +211,7 @@ def test_one_file_shows_the_same_without_a_server(
     scene: Scene, open_page: Open, tmp_path: Path
 ) -> None:
     node = scene.machines.add([whole(0), shared(1)])
+    scene.hands.start("waits")
     path, out = tmp_path / "page.html", io.StringIO()
     flags = [f"--kubeconfig={scene.cluster.kubeconfig}", f"--namespace={scene.namespace}"]
     assert run(["view", f"--output={path}", *flags], {}, out, io.StringIO()) == 0
@@ -218,6 +221,12 @@ def test_one_file_shows_the_same_without_a_server(
     page.browser.wait(_HAS_NODES)
     assert page.browser.texts(page.node(node)) == live
     assert page.browser.run("document.querySelector('#live').className") == "saved"
+    # Ages are those of when it was taken, whenever it is read.
+    later = (datetime.now(UTC) + timedelta(minutes=5)).isoformat(timespec="seconds")
+    text = path.read_text(encoding="utf-8")
+    path.write_text(re.sub(r'("taken": ?")[^"]*', rf"\g<1>{later}", text), encoding="utf-8")
+    page.browser.open(path.as_uri())
+    page.browser.wait("/^[5-9] min/.test(document.querySelector('.waiting time')?.textContent)")
 
 
 def test_a_thousand_nodes_stay_smooth(

@@ -4,7 +4,7 @@ import { drawNode, filterRow } from "./cards.js";
 import { Details } from "./details.js";
 import { Cluster, Colours } from "./model.js";
 import { drawLargest, drawTotals, Waiting } from "./side.js";
-import { element, LANGUAGE, translatePage, word } from "./words.js";
+import { element, LANGUAGE, stopClock, translatePage, word } from "./words.js";
 
 const get = (id) => document.getElementById(id);
 const cluster = new Cluster();
@@ -239,5 +239,7 @@ function follow() {
 
 translatePage(document);
 listen();
-if (saved) take(saved, cluster.replace(saved));
-else follow();
+if (saved) {
+  stopClock(Date.parse(saved.taken));
+  take(saved, cluster.replace(saved));
+} else follow();

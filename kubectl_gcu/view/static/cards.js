@@ -88,9 +88,15 @@ export function podName(pod) {
 }
 
 export function usage(card) {
-  if (card.mode === "shared") return word("ofSlices", card.used, card.slices);
-  if (card.mode === "drs") return word("ofSizes", card.used, card.size);
+  if (card.mode === "shared") return card.slices ? word("ofSlices", card.used, card.slices) : word("slices", card.used);
+  if (card.mode === "drs") return card.size ? word("ofSizes", card.used, card.size) : word("size", card.used);
   return "";
+}
+
+// Empty where the user may not read what the node offers.
+export function health(card) {
+  const known = card.whole || card.slices || card.size ? word("healthy") : "";
+  return card.problems.join(", ") || known;
 }
 
 export const modeName = (card) => word(card.mode || "free");
@@ -98,7 +104,6 @@ export const modeName = (card) => word(card.mode || "free");
 // The card in one sentence, for those who hear the page.
 function describe(node, card) {
   const holders = card.holders.map((each) => `${amount(each)}: ${each.pods.map(podName).join(", ") || each.claim}`);
-  const health = card.problems.join(", ") || word("healthy");
-  const parts = [node.name, card.address, card.model, modeName(card), usage(card), health, ...holders];
+  const parts = [node.name, card.address, card.model, modeName(card), usage(card), health(card), ...holders];
   return plain(parts.filter(Boolean).join(", "));
 }

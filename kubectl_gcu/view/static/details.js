@@ -1,6 +1,6 @@
 // What a card is and who holds it, beside the card that the pointer or the keyboard is on.
 
-import { amount, modeName, podName, usage } from "./cards.js";
+import { amount, health, modeName, podName, usage } from "./cards.js";
 import { age, element, word } from "./words.js";
 
 const GAP = 8;
@@ -42,7 +42,7 @@ function* content(node, card) {
   yield table(
     [
       ["mode", [modeName(card), usage(card)].filter(Boolean).join(" · ")],
-      ["health", card.problems.join(", ") || word("healthy"), card.problems.length ? "bad" : ""],
+      ["health", health(card), card.problems.length ? "bad" : ""],
       ["model", card.model],
       ["memory", card.memoryMiB === null ? "" : `${card.memoryMiB} MiB`],
       ["index", card.index === null ? "" : String(card.index)],

@@ -189,8 +189,15 @@ export function element(tag, className = "", text = "") {
   return made;
 }
 
-export function age(since, now = Date.now()) {
-  const seconds = Math.max(0, Math.round((now - Date.parse(since)) / 1000));
+let clock = Date.now;
+
+// Ages are those of that moment from now on: a saved page may be read a week later.
+export function stopClock(moment) {
+  clock = () => moment;
+}
+
+export function age(since) {
+  const seconds = Math.max(0, Math.round((clock() - Date.parse(since)) / 1000));
   if (Number.isNaN(seconds)) return "";
   if (seconds < 120) return word("seconds", seconds);
   if (seconds < 7200) return word("minutes", Math.floor(seconds / 60));

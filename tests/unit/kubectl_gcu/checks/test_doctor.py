@@ -20,6 +20,7 @@ from dra_driver.kube.resources import (
     Resource,
 )
 from dra_driver.model.claims.claim import Object
+from dra_driver.model.names import SCHEDULING_GATE
 from kubectl_gcu import main
 from kubectl_gcu.checks.finding import Finding
 from kubectl_gcu.checks.installation import (
@@ -31,7 +32,14 @@ from kubectl_gcu.checks.installation import (
 )
 from kubectl_gcu.main import PARTIAL, WRONG
 from tests.unit.kubectl_gcu.checks.claims_for_scheduler import claim, config
-from tests.unit.kubectl_gcu.checks.installations import HEALTHY, STATE, event, found_in, lease
+from tests.unit.kubectl_gcu.checks.installations import (
+    HEALTHY,
+    STATE,
+    event,
+    found_in,
+    lease,
+    pod,
+)
 from tests.unit.kubectl_gcu.command import gcu
 
 PACKED = {
@@ -50,7 +58,9 @@ class Server:
         minor: int = 36,
         without: Resource | None = None,
         of_templates: tuple[Object, ...] = (),
+        pods: tuple[Object, ...] = (),
     ) -> None:
+        self._pods = (*STATE.pods, *pods)
         self._templates = of_templates
         self._refused = refused
         self._without = without
@@ -71,7 +81,7 @@ class Server:
         objects = {
             RESOURCE_SLICES: STATE.slices,
             NODES: STATE.nodes,
-            PODS: STATE.pods,
+            PODS: self._pods,
             EVENTS: (REPORT,) if field_selector.startswith("reportingController") else (),
             RESOURCE_CLAIM_TEMPLATES: self._templates,
             **HEALTHY.objects,
@@ -115,6 +125,12 @@ def test_what_is_read() -> None:
         "events reason=FailedPrepareDynamicResources",
     ]
     assert read(Server(without=LEASES)).leases == {"gcu": None}
+
+
+def test_events_about_pods_and_groups_are_read_where_a_gate_holds_pods_back() -> None:
+    server = Server(pods=(pod("user", schedulingGates=[{"name": SCHEDULING_GATE}]),))
+    read(server)
+    assert server.selectors[-1] == "events reason=GcuAllocationFailed"
 
 
 def test_templates_are_read_when_asked_for() -> None:

@@ -107,6 +107,12 @@ TO_SCHEDULER: dict[str, tuple[Installation, list[str]]] = {
         with_templates(template(claim(config(packing={"nodes": "spread"})))),
         [],
     ),
+    "packing of another form": (
+        with_templates(
+            template(claim(config(packing=True))), template(claim(config(packing=["cards"])))
+        ),
+        [],
+    ),
     "a mixed claim": (with_templates(template(MIXED)), []),
     "a claim that somebody made": (
         with_state(claims=(standing(MEMORY, is_allocated=True),)),

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from dra_driver.kube.resources import DEVICE_CLASSES as CLASSES_RESOURCE
+from dra_driver.kube.resources import RESOURCE_SLICES
 from dra_driver.model.claims.claim import Object
 from dra_driver.model.devices.node_cards import Hold
 from dra_driver.model.names import CLASS_WHOLE, TAINT_CHANGING
@@ -130,7 +131,7 @@ FAULTS: dict[str, tuple[Installation, str]] = {
     ),
     "a lease that was given back": (
         replace(HEALTHY, leases={"gcu": lease(holder="")}),
-        "nobody-leads: Lease gcu/gcu-dra-controller: no controller has led for 1 s. ",
+        "nobody-leads: Lease gcu/gcu-dra-controller: no controller has led for 10 s. ",
     ),
     "no agent": (
         with_state(pods=(part("controller", "b"),), slices=()),
@@ -239,11 +240,33 @@ def test_a_fault(installation: Installation, line: str) -> None:
     assert found.startswith(line)
 
 
+def test_a_node_that_is_gone_has_no_agent_to_look_for() -> None:
+    """Its slices are gone with it."""
+    gone = with_state(
+        slices=tuple(pool("b", [device("whole", 1)])),
+        claims=(CLAIM,),
+        nodes=(node("b"),),
+        pods=(part("agent", "b"), part("controller", "b"), pod("user")),
+    )
+    assert [each.partition(":")[0] for each in found_in(gone)] == ["card-problem", "node-gone"]
+
+
 def scheduler_allocates() -> Installation:
     its_lease = lease()
     its_lease["metadata"]["annotations"] = {"gcu.enflame.com/allocator": "scheduler"}
     found = with_pods(pod("user"), of=with_state(claims=(by("kube-scheduler"),)))
     return replace(found, leases={"gcu": its_lease})
+
+
+def ending(pod: Object) -> Object:
+    found = unready(pod, "")
+    found["metadata"]["deletionTimestamp"] = "2026-01-02T11:59:00Z"
+    return found
+
+
+def without_slices(*claims: Object) -> Installation:
+    unread = {RESOURCE_SLICES: "you may not list resourceslices"}
+    return with_pods(pod("user"), of=with_state(slices=(), claims=claims, missing=unread))
 
 
 @pytest.mark.parametrize(
@@ -261,6 +284,9 @@ def scheduler_allocates() -> Installation:
         pytest.param(scheduler_allocates(), id="kube-scheduler allocates"),
         pytest.param(replace(HEALTHY, objects={}, leases={}), id="what may not be read"),
         pytest.param(with_state(nodes=STATE.nodes[:1]), id="a node without cards"),
+        pytest.param(with_pods(ending(part("agent", "b"))), id="an agent that ends"),
+        pytest.param(without_slices(), id="slices that may not be read"),
+        pytest.param(without_slices(CLAIM), id="slices that may not be read, and a held card"),
     ],
 )
 def test_nothing_is_wrong(installation: Installation) -> None:

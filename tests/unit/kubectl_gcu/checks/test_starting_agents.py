@@ -57,8 +57,8 @@ def test_what_the_agent_has_not_done_yet(state: Installation, line: str) -> None
     assert found.startswith(line)
     [found] = found_in(with_state(of=state, pods=(starting(), controller, pod("user"))))
     assert found.startswith(
-        "pod-not-ready: pod gcu/agent-a on node a: it is not ready (it starts), and what depends "
-        "on it is not looked at. See kubectl logs"
+        "pod-not-ready: pod gcu/agent-a on node a: it is not ready (its readiness fails), and what "
+        "depends on it is not looked at. See kubectl logs"
     )
 
 

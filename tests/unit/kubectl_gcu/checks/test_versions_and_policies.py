@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from dra_driver.kube.api import ServerVersion
 from dra_driver.model.claims.claim import Object
-from dra_driver.model.names import ANNOTATION_SCHEDULER_VERSION
+from dra_driver.model.names import ANNOTATION_SCHEDULER_VERSION, DRIVER
 from kubectl_gcu.checks.installation import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
@@ -67,6 +68,32 @@ def without_right(resource: str, verb: str) -> Installation:
             if (rule["resources"], rule["verbs"]) != ([resource], [verb])
         ]
     return with_objects(CLUSTER_ROLES, *roles)
+
+
+def with_rules(name: str, change: Callable[[Object], Object]) -> Installation:
+    """The rules of that role are changed."""
+    roles = copy.deepcopy(HEALTHY.objects[CLUSTER_ROLES])
+    for role in roles:
+        if role["metadata"]["name"] == name:
+            role["rules"] = [change(rule) for rule in role["rules"]]
+    return with_objects(CLUSTER_ROLES, *roles)
+
+
+def of_any_resource(rule: Object) -> Object:
+    """As RBAC allows it: the subresource of any resource."""
+    [resource] = rule["resources"]
+    _, slash, subresource = resource.partition("/")
+    return rule | {"resources": [f"*/{subresource}"]} if slash else rule
+
+
+def of_this_driver(rule: Object) -> Object:
+    """As the chart writes it; the API server checks such a right by the driver's name."""
+    named = rule["resources"] == ["resourceclaims/driver"]
+    return rule | {"resourceNames": [DRIVER]} if named else rule
+
+
+def of_one_node(rule: Object) -> Object:
+    return rule | {"resourceNames": ["a"]} if rule["resources"] == ["nodes"] else rule
 
 
 def written(of: Object, *entries: tuple[str, Object], **more: Any) -> Object:
@@ -162,6 +189,10 @@ FAULTS: dict[str, tuple[Installation, str]] = {
     "a right that was taken": (
         without_right("resourceclaims/status", "patch"),
         "right-missing: account gcu/agent: the agent may not patch resourceclaims/status. Run ",
+    ),
+    "a right for one name": (
+        with_rules("agent", of_one_node),
+        "right-missing: account gcu/agent: the agent may not get nodes. Run ",
     ),
     "no binding of a role": (
         with_objects(CLUSTER_ROLE_BINDINGS, HEALTHY.objects[CLUSTER_ROLE_BINDINGS][1]),
@@ -261,6 +292,11 @@ def by_group(group: str) -> Installation:
                 ),
             ),
             id="all rights",
+        ),
+        pytest.param(with_rules("agent", of_this_driver), id="a right for the driver's name"),
+        pytest.param(
+            with_rules("agent", of_any_resource),
+            id="subresources of all resources",
         ),
         pytest.param(with_objects(WEBHOOKS), id="no webhook where there are policies"),
         pytest.param(

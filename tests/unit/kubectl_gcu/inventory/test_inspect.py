@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from dra_driver.agent.slices.slices import SliceForm, desired_slices
+from dra_driver.kube.resources import RESOURCE_SLICES
 from dra_driver.model.claims.claim import Object
 from kubectl_gcu import output
 from kubectl_gcu.cluster.state import ClusterState
@@ -101,6 +102,23 @@ def test_an_old_generation_of_a_pool_and_a_card_that_nobody_publishes_any_more()
         "0000:07:00.0": ("not published",),
         "0000:08:00.0": (),
     }
+
+
+def test_without_the_right_to_list_slices_held_cards_are_shown_and_not_judged() -> None:
+    unseen = replace(BY_CLAIMS, slices=(), missing={RESOURCE_SLICES: "you may not"})
+    nodes, missing = inventory(unseen)
+    assert missing == ["you may not"]
+    lines = output.table(nodes, wide=False, colour=True).splitlines()
+    shown = [line.split()[1:7] for line in lines[1:4]]
+    assert shown == [
+        ["0000:01:00.0", "0", "-", "shared", "5", "-"],
+        ["0000:01:00.0", "0", "-", "shared", "5", "-"],
+        ["0000:02:00.0", "-", "-", "drs", "3", "-"],
+    ]
+    assert lines[-1] == "a: 2 cards: 0 free, 1 shared (5 slices), 1 in DRS mode (size 3)"
+    [node] = output.as_data(nodes, missing)["nodes"]
+    assert [card["problems"] for card in node["cards"]] == [[], []]
+    assert node["totals"]["freeCapacity"] == {"memoryMiB": 0, "cores": 0}
 
 
 def test_the_cards_of_a_pool_of_which_a_slice_is_missing() -> None:

@@ -97,6 +97,13 @@ def test_exit_codes() -> None:
     assert errors.startswith("warning: node b: annotation gcu.enflame.com/cards cannot be read")
 
 
+@pytest.mark.parametrize("form", ["table", "json", "gcushare"])
+def test_a_named_node_that_is_not_found_is_an_error_with_any_rights(form: str) -> None:
+    code, out, errors = gcu(Server(BY_CLAIMS, (NODES, "")), "inspect", "z", f"--output={form}")
+    assert (code, out) == (FAILED, "")
+    assert errors.splitlines()[1:] == ["error: the node z has no GCUs of this driver that you see"]
+
+
 def test_a_server_that_does_not_answer_is_an_error() -> None:
     class Silent(Server):
         def server_version(self) -> ServerVersion:

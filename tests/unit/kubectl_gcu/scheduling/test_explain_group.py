@@ -40,8 +40,8 @@ def pods_of(*found: Object) -> list[Any]:
     return [*((PODS, each) for each in found), *claims]
 
 
-def waits(note: str) -> tuple[Any, Object]:
-    regarding = {"kind": "PodGroup", "namespace": "default", "name": "g", "uid": ""}
+def waits(note: str, kind: str = "PodGroup", name: str = "g") -> tuple[Any, Object]:
+    regarding = {"kind": kind, "namespace": "default", "name": name, "uid": ""}
     event = {"metadata": {"namespace": "default", "name": "e"}, "reason": "GcuAllocationFailed"}
     return EVENTS, event | {"note": note, "eventTime": WHEN, "regarding": regarding}
 
@@ -87,6 +87,19 @@ def test_a_group_that_kube_scheduler_has_not_bound() -> None:
 def test_who_is_next_while_nothing_was_said(gates: list[Object], line: str) -> None:
     members = [member(name, schedulingGates=gates) for name in "pq"]
     assert explained(*pods_of(*members))[1] == line
+
+
+@pytest.mark.parametrize("gates", [GATE, []], ids=["gated", "lifted"])
+def test_a_group_for_whose_pods_the_controller_allocates(gates: list[Object]) -> None:
+    """It says of each pod what it is short of."""
+    members = [member(name, schedulingGates=gates) for name in "pq"]
+    said = waits("2 cards: 1 held, 1 in shared mode", "Pod", "p")
+    assert explained(*pods_of(*members), said)[1:3] == [
+        "  next:   the allocator",
+        "  why:    2 cards: 1 held, 1 in shared mode",
+    ]
+    served = [*((PODS, each) for each in members), *((RESOURCE_CLAIMS, held(n)) for n in "pq")]
+    assert "the allocator" not in explained(*served, said)[1]
 
 
 def test_a_group_that_is_bound() -> None:

@@ -352,3 +352,15 @@ def test_a_group_of_a_manifest_is_planned_as_a_whole(
     assert len(found) == count
     for number, line in enumerate(lines):
         assert found[number].startswith(f"pod default/train-{number}: {line}")
+
+
+def test_a_member_of_a_group_that_asks_for_no_gcu() -> None:
+    other = template("nic", request(cls="nic.example.com"))
+    joined = {"schedulingGroup": {"podGroupName": "train"}}
+    beside = single(spec(resourceClaimTemplateName="nic") | joined)
+    manifest = [template("card", request()), other, gang("train", 2), members("train", 1), beside]
+    found, _ = plan(*manifest, server=cluster(by_allocator("scheduler")))
+    assert found == [
+        "pod default/train-0: node b: whole-0000-02-00-0",
+        "pod default/p: asks for no GCU",
+    ]

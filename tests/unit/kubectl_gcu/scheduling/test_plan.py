@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,10 +23,10 @@ from dra_driver.model.names import (
     RESOURCE_SHARED,
     RESOURCE_WHOLE,
 )
-from kubectl_gcu.cluster.manifest import parse_manifest
+from kubectl_gcu.cluster.manifest import load_documents, parse_manifest
 from kubectl_gcu.cluster.to_decide import objects_to_decide
 from kubectl_gcu.scheduling.plan import Planner
-from tests.unit.controller.allocator.build import allocated, claim, device, pool
+from tests.unit.controller.allocator.build import allocated, claim, device, pool, request
 from tests.unit.controller.world import node
 from tests.unit.kubectl_gcu.manifests import TWO, limited, single, spec, template, workload
 from tests.unit.kubectl_gcu.server import Server, cluster
@@ -144,6 +145,12 @@ def test_claims_and_templates_of_the_cluster() -> None:
     ]
 
 
+def test_a_pod_with_a_claim_of_another_driver_alone_asks_for_no_gcu() -> None:
+    wanted = request(cls="nic.example.com")
+    found, _ = plan(template("nic", wanted), single(spec(resourceClaimTemplateName="nic")))
+    assert found == ["pod default/p: asks for no GCU"]
+
+
 @pytest.mark.parametrize(
     ("limits", "words"),
     [
@@ -238,10 +245,37 @@ def test_replicas_that_are_not_given_are_one() -> None:
     assert made["metadata"]["name"] == "d-0"
 
 
+@pytest.mark.parametrize("text", ["at: 2026-02-30\n", "a: &a [*a]\n"], ids=["a date", "a circle"])
+def test_yaml_that_cannot_be_read(text: str, tmp_path: Path) -> None:
+    manifest = tmp_path / "pods.yaml"
+    manifest.write_text(f"kind: Pod\n{text}")
+    with pytest.raises(InvalidValue, match=r"pods\.yaml cannot be read: "):
+        parse_manifest(load_documents(str(manifest)), "default")
+
+
+def test_an_empty_namespace_or_name_is_none() -> None:
+    of = spec(resourceClaimTemplateName="two")
+    empty = {"kind": "Pod", "metadata": {"name": None, "namespace": ""}, "spec": of}
+    assert plan(template("two", TWO), empty)[0] == [
+        "pod default/unnamed-2: node b: shared-0000-02-00-0 (slices 2)"
+    ]
+
+
 @pytest.mark.parametrize(
     ("manifest", "words"),
     [
         ("text", "a document that is no Kubernetes object"),
+        (
+            [
+                single(spec(resourceClaimTemplateName="two")),
+                template("two", TWO) | {"apiVersion": "resource.k8s.io/v1beta1"},
+            ],
+            "ResourceClaimTemplate two is of resource.k8s.io/v1beta1",
+        ),
+        (
+            {"apiVersion": "resource.k8s.io/v1alpha3", "kind": "ResourceClaim", **claim("c")},
+            "ResourceClaim c is of resource.k8s.io/v1alpha3",
+        ),
         (workload("DaemonSet", "d", limited()), "how many pods DaemonSet default/d makes"),
         (
             {
@@ -266,6 +300,8 @@ def test_replicas_that_are_not_given_are_one() -> None:
     ],
     ids=[
         "no object",
+        "an old template",
+        "an old claim",
         "a kind without a number",
         "a kind that nests pods",
         "no pod",
@@ -282,4 +318,4 @@ def test_replicas_that_are_not_given_are_one() -> None:
 )
 def test_what_cannot_be_planned_is_refused(manifest: Any, words: str) -> None:
     with pytest.raises(InvalidValue, match=words):
-        plan(manifest)
+        plan(*manifest if isinstance(manifest, list) else [manifest])

@@ -15,6 +15,7 @@ from dra_driver.model.devices.device import whole_device
 from dra_driver.model.devices.device_shares import drs_device, shared_device
 from dra_driver.model.names import ALLOCATOR_CONTROLLER, ALLOCATOR_SCHEDULER, DRIVER, pool_name
 from tests.control_plane.cards import card, table
+from tests.unit.kubectl_gcu.checks.installations import part
 from tests.unit.kubectl_gcu.command import gcu
 
 CHECKOUT: Final = Path(__file__).parents[4]
@@ -48,6 +49,7 @@ def state(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def objects(allocator: str) -> Iterator[Object]:
+    yield {"apiVersion": "v1", "kind": "Pod", **part("agent", "large")}
     for path in CHECKOUT.glob("resourceclasses/*.yaml"):
         made = yaml.safe_load(path.read_text(encoding="utf-8"))
         yield {**made, "metadata": {**made["metadata"], "uid": path.stem}}

@@ -28,7 +28,7 @@ from tests.unit.controller.world import node, pod
 from tests.unit.kubectl_gcu.command import gcu
 from tests.unit.kubectl_gcu.explained import explained
 from tests.unit.kubectl_gcu.manifests import single, spec
-from tests.unit.kubectl_gcu.server import Server
+from tests.unit.kubectl_gcu.server import CONTROLLER, Server
 
 DRAIN = taint_rule(
     "drain", {"driver": DRIVER}, {"key": "example.com/drain", "effect": "NoSchedule"}
@@ -143,7 +143,7 @@ def planned(tmp_path: Path, *rules: tuple[Resource, Object], code: int | None = 
     state, manifest = tmp_path / "state.json", tmp_path / "pod.json"
     objects = [
         {**each, "apiVersion": resource.api_version, "kind": resource.kind}
-        for resource, each in (*OBJECTS, *rules)
+        for resource, each in (*OBJECTS, (PODS, CONTROLLER), *rules)
     ]
     for each in objects:
         each["metadata"] = {"uid": each["metadata"]["name"], "resourceVersion": "1"} | each[

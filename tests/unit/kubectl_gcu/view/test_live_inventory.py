@@ -62,11 +62,13 @@ class Followed:
         nodes = [each.data for each in entries]
         return {"nodes": nodes, **summary(entries, self.live.unreadable())}
 
-    def inspected(self) -> dict[str, Any]:
+    def inspected(self, *missing: Resource) -> dict[str, Any]:
+        """`missing` may not be read, which `LiveCluster` says."""
         listed: dict[str, Any] = {
             name: tuple(self.objects[resource].values()) for resource, name in _FIELDS.items()
         }
-        return output.as_data(*inventory(ClusterState(**listed)))
+        nodes, said = inventory(ClusterState(**listed, missing=dict.fromkeys(missing, "")))
+        return output.as_data(nodes, said[len(missing) :])
 
 
 @pytest.fixture
@@ -161,6 +163,18 @@ def test_a_change_that_is_not_shown_changes_no_node(followed: Followed) -> None:
         followed.put(PODS, pod | {"metadata": pod["metadata"] | {"annotations": {"a": "b"}}})
     after = [each.data for each in followed.live.entries()]
     assert all(one is other for one, other in zip(before, after, strict=True))
+
+
+def test_without_slices_held_cards_are_shown_as_inspect_shows_them(followed: Followed) -> None:
+    """The right may come and go while the page is open."""
+    for each in [*followed.objects[RESOURCE_SLICES].values()]:
+        followed.remove(RESOURCE_SLICES, each)
+    lost = followed.shown()
+    followed.live.see_slices(may=False)
+    unseen = followed.inspected(RESOURCE_SLICES)
+    assert followed.shown() == unseen != lost
+    followed.live.see_slices(may=True)
+    assert followed.shown() == lost
 
 
 def test_a_node_that_has_not_changed_is_the_same_object(followed: Followed) -> None:
