@@ -158,8 +158,8 @@ class Nominations:
         return named
 
     def forget_made(self, key: Key) -> str:
-        """No claim for the pod's limits is seen any more. Returns the node of which devices were
-        expected for it; empty without one."""
+        """Expect no claim for the pod's limits any more. Returns the node whose devices were
+        expected for it; empty if there was none."""
         claim = key_to_be_made(key)
         expected = self._expected.get(claim)
         self._users.pop(claim, None)

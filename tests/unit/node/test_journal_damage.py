@@ -181,8 +181,8 @@ def test_a_damaged_journal_waits_for_room_on_the_disk(tmp_path: Path, point: Poi
     they report one loss."""
     (tmp_path / "journal").write_bytes(SMALL[:-1])
     disk = Failing(point, lambda: OSError(errno.ENOSPC, "full"))
-    told: list[Path] = []
-    journal = Journal(tmp_path, effects=disk, capacity=CAPACITY, on_damaged=told.append)
+    reported: list[Path] = []
+    journal = Journal(tmp_path, effects=disk, capacity=CAPACITY, on_damaged=reported.append)
     for _ in range(2):
         with pytest.raises(JournalError):
             journal.open()
@@ -191,8 +191,8 @@ def test_a_damaged_journal_waits_for_room_on_the_disk(tmp_path: Path, point: Poi
     disk.on = False
     assert not is_complete(journal)
     assert uids(journal) == {"uid-1"}
-    assert told == damaged(tmp_path)
-    assert len(told) == 1
+    assert reported == damaged(tmp_path)
+    assert len(reported) == 1
 
 
 @pytest.mark.parametrize("point", [Point.JOURNAL_SET_ASIDE, Point.JOURNAL_COMPACT_WRITE])
@@ -200,8 +200,8 @@ def test_later_damage_waits_for_room_on_the_disk(tmp_path: Path, point: Point) -
     """Until then nothing is read or written, as records are missing."""
     disk = Failing(point, lambda: OSError(errno.ENOSPC, "full"))
     disk.on = False
-    told: list[Path] = []
-    journal = Journal(tmp_path, effects=disk, capacity=CAPACITY, on_damaged=told.append)
+    reported: list[Path] = []
+    journal = Journal(tmp_path, effects=disk, capacity=CAPACITY, on_damaged=reported.append)
     journal.open()
     journal.mark_rebuilt(journal.losses)
     journal.write(prepared(1))
@@ -216,8 +216,8 @@ def test_later_damage_waits_for_room_on_the_disk(tmp_path: Path, point: Point) -
     disk.on = False
     assert uids(journal) == {"uid-1"}
     assert (journal.is_complete, is_complete(Journal(tmp_path))) == (False, False)
-    assert told == damaged(tmp_path)
-    assert len(told) == 1
+    assert reported == damaged(tmp_path)
+    assert len(reported) == 1
     assert uids(journal) == {"uid-1"}
     assert [path.name for path in damaged(tmp_path)] == ["journal.damaged-000001"]
 
